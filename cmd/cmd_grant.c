@@ -151,6 +151,8 @@ tell(const struct grant_opts *opts, char **argv, const PGresult *answer)
 	add_words(&line, ", into ", &opts->queues);
 	if (opts->max_open > 0)
 		jr_buf_addf(&line, ", at most %lld open", (long long)opts->max_open);
+	if (!opts->revoke && jr_pg_text(answer, 0, 1) != NULL)
+		jr_buf_addf(&line, " (before: %s)", jr_pg_text(answer, 0, 1));
 	jr_print_line(stdout, "", line.data);
 	jr_buf_release(&line);
 }

@@ -179,6 +179,8 @@ print_change(const struct jr_migrate *migrate)
 	print_numbers(", functions ", jr_migrate_functions(migrate), jr_functions_number);
 	if (jr_migrate_missing(migrate) > 0)
 		printf(" (%" PRId64 " missing)", jr_migrate_missing(migrate));
+	else if (jr_migrate_wrong_rights(migrate) > 0)
+		fputs(" (rights are not as granted)", stdout);
 	putchar('\n');
 	fflush(stdout);
 }

@@ -31,8 +31,9 @@
 
 struct jr_migrate {
 	PGconn *conn;
-	PGresult *applied; /* rows of migrate_applied.sql; NULL: there is no table schema_migrations */
-	int64_t missing;   /* functions and views that somebody has dropped, while nothing else is pending */
+	PGresult *applied;    /* rows of migrate_applied.sql; NULL: there is no table schema_migrations */
+	int64_t missing;      /* functions and views that somebody has dropped, while nothing else is pending */
+	int64_t wrong_rights; /* while nothing is missing either */
 	int64_t lock_timeout_ms;
 	jr_migrate_step_fn *on_step;
 	void *ctx;
@@ -165,22 +166,43 @@ add_owner(struct jr_err *err)
 		    "%.700s; migrate as the owner of schema jobrun, a member of that role, or a superuser", old.msg);
 }
 
-/* What is pending is applied with all functions anyway. */
 static bool
-look_for_missing(struct jr_migrate *migrate, struct jr_err *err)
+look_for_wrong_rights(struct jr_migrate *migrate, struct jr_err *err)
+{
+	PGresult *row = jr_pg_ask(migrate->conn, jr_sql_migrate_rights, 0, NULL, ANSWER_MS, err);
+
+	if (row != NULL)
+		migrate->wrong_rights = jr_pg_int(row, 0, 0, 0);
+	PQclear(row);
+	return row != NULL;
+}
+
+/* What is pending is applied with all functions and rights anyway. */
+static bool
+look_for_losses(struct jr_migrate *migrate, struct jr_err *err)
 {
 	char *made = jr_need_made();
 	const char *values[] = {made};
 	PGresult *row = NULL;
-	bool is_pending = jr_migrate_is_pending(migrate);
+	bool ok = jr_migrate_is_pending(migrate);
 
-	if (!is_pending)
+	if (!ok)
 		row = jr_pg_ask(migrate->conn, jr_sql_migrate_missing, JR_COUNT(values), values, ANSWER_MS, err);
-	if (row != NULL)
+	if (row != NULL) {
 		migrate->missing = jr_pg_int(row, 0, 0, 0);
+		ok = migrate->missing > 0 || !jr_pg_bool(row, 0, 2) || look_for_wrong_rights(migrate, err);
+	}
 	free(made);
 	PQclear(row);
-	return is_pending || row != NULL;
+	return ok;
+}
+
+/* Tables without the rows that say how they were made: a dump without data, which no migration can bring up. */
+static bool
+refuse_bare_tables(struct jr_err *err)
+{
+	return jr_fail(err, JR_E_CONFIG,
+	    "schema jobrun has tables, but table schema_migrations does not say how they were made (a dump without data?): type DROP SCHEMA jobrun CASCADE; and migrate again");
 }
 
 /* Read and compare what has been applied. Inside a transaction. */
@@ -188,26 +210,29 @@ static bool
 look(struct jr_migrate *migrate, struct jr_err *err)
 {
 	PGresult *exists = jr_pg_ask(migrate->conn, jr_sql_migrate_state, 0, NULL, ANSWER_MS, err);
-	bool there = exists != NULL && jr_pg_bool(exists, 0, 0);
+	bool there = exists != NULL && jr_pg_bool(exists, 0, 0), runs = exists != NULL && jr_pg_bool(exists, 0, 1);
 
 	PQclear(exists);
 	PQclear(migrate->applied);
 	migrate->applied = NULL;
 	migrate->missing = 0;
+	migrate->wrong_rights = 0;
 	if (exists == NULL)
 		return false;
 	if (!there)
-		return true;
+		return runs ? refuse_bare_tables(err) : true;
 	migrate->applied = jr_pg_ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
 	if (migrate->applied == NULL) {
 		add_owner(err);
 		return false;
 	}
+	if (runs && migration_rows(migrate) == 0)
+		return refuse_bare_tables(err);
 	for (int row = migration_rows(migrate) - 1; row >= 0; row--) {
 		if (!compare_migration(migrate, row, err))
 			return false;
 	}
-	return compare_functions(migrate, err) && look_for_missing(migrate, err);
+	return compare_functions(migrate, err) && look_for_losses(migrate, err);
 }
 
 /* In the owner's role: a member of that role that does not inherit its rights cannot read the table otherwise. */
@@ -250,7 +275,7 @@ jr_migrate_functions_at(const struct jr_migrate *migrate)
 {
 	int row = functions_row(migrate);
 
-	if (jr_migrate_functions(migrate) < jr_functions_number || migrate->missing > 0)
+	if (jr_migrate_functions(migrate) < jr_functions_number || migrate->missing > 0 || migrate->wrong_rights > 0)
 		return NULL;
 	return PQgetvalue(migrate->applied, row, 3);
 }
@@ -261,6 +286,12 @@ jr_migrate_missing(const struct jr_migrate *migrate)
 	return migrate->missing;
 }
 
+int64_t
+jr_migrate_wrong_rights(const struct jr_migrate *migrate)
+{
+	return migrate->wrong_rights;
+}
+
 bool
 jr_migrate_is_pending(const struct jr_migrate *migrate)
 {
@@ -268,7 +299,7 @@ jr_migrate_is_pending(const struct jr_migrate *migrate)
 		if (jr_migrate_applied_at(migrate, jr_migrations[i].version) == NULL)
 			return true;
 	}
-	return jr_migrate_functions(migrate) < jr_functions_number || migrate->missing > 0;
+	return jr_migrate_functions(migrate) < jr_functions_number || migrate->missing > 0 || migrate->wrong_rights > 0;
 }
 
 const char *

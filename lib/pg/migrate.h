@@ -1,12 +1,13 @@
 /*
  * migrate: bring the schema to the version of this program. There is no way back to an older version.
  *
- * One transaction does everything: it takes an advisory lock (of the transaction, so that it ends with it and works
- * through a pooler), looks at what others have applied meanwhile, applies the pending migrations and then all files of
- * migrations/functions. Each migration has a row in schema_migrations, and the functions together have one. The
- * functions are applied when this program's number of them is higher than the database's, after every migration,
- * since a migration may have dropped some, and if somebody else has dropped one. Any number of processes may do this at
- * once.
+ * One transaction does everything: it takes an advisory lock (of the transaction, so that it ends with it and
+ * works through a pooler), looks at what others have applied meanwhile, applies the pending migrations and then
+ * all files of migrations/functions. Each migration has a row in schema_migrations, and the functions together
+ * have one. The functions are applied when this program's number of them is higher than the database's, after
+ * every migration, since a migration may have dropped some, if somebody else has dropped one, and if rights are
+ * not as granted, as after a restore without privileges: the last file of functions/ grants them anew. Any
+ * number of processes may do this at once.
  *
  * The texts that were applied must be those embedded here. Migrations are compared by checksum. The functions in the
  * database must not have a higher number than this program's, and with the same number they must have the same
@@ -42,15 +43,17 @@ void jr_migrate_free(struct jr_migrate *migrate); /* NULL is fine */
 bool jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err) JR_MUST;
 
 /*
- * As of the last look: the version of the schema and the number of its functions, 0 if there are none; and the time
- * when a migration or this program's functions were applied (borrowed), NULL if they were not, or are not all there;
- * how many functions and views are missing, although they were applied.
+ * As of the last look: the version of the schema and the number of its functions, 0 if there are none; and the
+ * time when a migration or this program's functions were applied (borrowed), NULL if they were not, or are not
+ * all there with their rights; how many functions and views are missing, although they were applied; and, if
+ * none is, how many rights are not as granted.
  */
 int jr_migrate_version(const struct jr_migrate *migrate);
 int jr_migrate_functions(const struct jr_migrate *migrate);
 const char *jr_migrate_applied_at(const struct jr_migrate *migrate, int version);
 const char *jr_migrate_functions_at(const struct jr_migrate *migrate);
 int64_t jr_migrate_missing(const struct jr_migrate *migrate);
+int64_t jr_migrate_wrong_rights(const struct jr_migrate *migrate);
 
 /* As of the last look: are migrations or functions pending? In either case jr_migrate_apply applies the functions. */
 bool jr_migrate_is_pending(const struct jr_migrate *migrate);

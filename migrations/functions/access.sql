@@ -269,7 +269,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,clock,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived,explain,'
 			'explain_definition,seen_runners,other_paused_types,other_queues,oldest_due,waiting_heads,waiting_commands,measures,stats,stats_of,bucket_of,'
 			'bucket_counts,below,follow,next_waiting,line_of,type_counts,late_counts,last_runner,seen_hosts,all_seen,explain_handler,rights,slots_ahead,lost_zone,'
-			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of,own_tables,ungranted}'),
+			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of,own_tables,ungranted,public_functions,lost_rights}'),
 		('{run,admin}', '{may_claim,check_pauses,claim,claim_free,claim_turn,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,fires_now,overlapping,exec_claim,limit_reason,spend_rate,prune_step,prune_again,check_copy,by_hand,is_enqueued,is_run,candidates,'
 			'settle_one,session_open,fire_due,is_held_back,held_back,limit_words,tell_unhandled}')) r(kinds, names)
@@ -279,6 +279,40 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	union all
 	select format('select (%s) on jobrun.%I', c.names, c.relname) from columns c
 	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_attempts_archive', 'all_runs', 'job_definitions')
+$fn$;
+
+-- public_functions: functions that everybody may call. They have lost what says who may: PostgreSQL lets everybody call a function that was
+-- made without it, as a restore without privileges does, and many of them run with the rights of the owner.
+create or replace function jobrun.public_functions() returns setof name
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select p.proname
+	from pg_class g join pg_proc p on p.pronamespace = g.relnamespace and p.proowner = g.relowner
+	where g.oid = 'jobrun.job_grants'::regclass and has_function_privilege('public', p.oid, 'execute')
+$fn$;
+
+-- lost_rights: what roles may not do although job_grants says so. A restore without privileges or a REVOKE by hand takes rights away, and a
+-- role that is made after the restore has none. That admin may read every table is left out: one that was made since, as a month of
+-- the archive is, has that right from the next grant or migration on.
+create or replace function jobrun.lost_rights(out role name, out kind text, out what text) returns setof record
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	with wanted as (
+		select k.kind, r.what from (select distinct g.kind from jobrun.job_grants g) k cross join lateral jobrun.rights(k.kind) r(what)
+		where r.what <> 'select on ' || jobrun.own_tables()
+	), objects(kind, type, oid, privilege, name) as (
+		select w.kind, 'f', p.oid, 'execute', p.proname from wanted w join pg_proc p on w.what like 'execute on %'
+			and position(format('jobrun.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) in w.what) > 0
+		where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+		union
+		select w.kind, 't', c.oid, split_part(w.what, ' ', 1), c.relname
+		from wanted w join pg_class c on c.relkind in ('r', 'p', 'v') and w.what not like 'execute on %' and w.what ~ ('jobrun[.]' || c.relname || '(,|$)')
+		where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+		union all
+		select distinct w.kind, 'n', n.oid, 'usage', 'schema jobrun' from wanted w join pg_namespace n on n.nspname = 'jobrun'
+	)
+	select g.role, g.kind, o.privilege || ' on ' || o.name
+	from jobrun.job_grants g join pg_roles r on r.rolname = g.role join objects o on o.kind = g.kind
+	where not case o.type when 'f' then has_function_privilege(r.oid, o.oid, o.privilege)
+		when 't' then has_any_column_privilege(r.oid, o.oid, o.privilege) else has_schema_privilege(r.oid, o.oid, o.privilege) end
 $fn$;
 
 -- revoke_all: take from the role all rights on the schema and on what is jobrun's in it. It is an identifier, or "public".
@@ -293,7 +327,8 @@ $fn$;
 
 -- apply_grants: grant every role what job_grants says. If `anew` names a role, only that role, and its old rights are
 -- revoked first. To be called after functions or tables were created again; `jobrun migrate` does. Roles that do not
--- exist any more are skipped.
+-- exist any more are skipped. What everybody may call is revoked in any case: with the right to use the schema, a role could call
+-- what it was not granted.
 create or replace function jobrun.apply_grants(anew text default null) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -302,6 +337,9 @@ declare
 begin
 	-- of two GRANTs for the same table at once, one fails with "tuple concurrently updated"
 	lock table jobrun.job_grants in share row exclusive mode;
+	if exists (select from jobrun.public_functions()) then
+		perform jobrun.revoke_all('public');
+	end if;
 	if exists (select from pg_roles o where o.rolname = anew) then
 		perform jobrun.revoke_all(quote_ident(anew));
 	end if;

@@ -72,6 +72,33 @@ drop_other() {
 	psql_bare "$JR_DIRECT dbname=postgres" -c "drop database if exists copy_$JR_DATABASE"
 }
 
+@test "a dump restored without privileges has lost the grants, and lets everybody call each function, until migrate" {
+	local other=copy_$JR_DATABASE original=$JOBRUN_DATABASE_URL shop=shop_$JR_DATABASE
+
+	needs_dump
+	needs_session
+	make_role "$shop"
+	jr_ok grant enqueue "$shop" --type work
+	admin "create database $other"
+	at_end+=(drop_other)
+	"${JR_PSQL%psql}pg_dump" -x "$(past_pooler)" | psql_bare "$JR_DIRECT dbname=$other" >/dev/null
+	export JOBRUN_DATABASE_URL="$JR_DIRECT dbname=$other"
+	jr doctor grants
+	assert_equal "$status" 1
+	assert_line --regexp '^FAIL +grants +everybody may call jobrun\.'
+	assert_line --partial "enqueue was granted to role $shop, but "
+	jr_ok migrate
+	jr_ok doctor grants
+	assert_output --regexp '^ok +grants '
+	jr_ok -d "$JOBRUN_DATABASE_URL user=$shop" enqueue work
+	for arguments in 'enqueue other' "grant admin $shop"; do
+		# shellcheck disable=SC2086 # words
+		jr -d "$JOBRUN_DATABASE_URL user=$shop" $arguments
+		assert_equal "$status" 77
+	done
+	JOBRUN_DATABASE_URL=$original
+}
+
 @test "the schema alone is moved to another database, as the manual says, and goes on there with its keys and grants" {
 	local other=moved_$JR_DATABASE original=$JOBRUN_DATABASE_URL id key
 

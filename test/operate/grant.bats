@@ -79,7 +79,14 @@ $output"
 	assert_line --index 0 --regexp '^KIND +ROLE +TYPES +QUEUES +MAX OPEN +SINCE +PROBLEM$'
 	assert_line --index 1 --regexp "^enqueue +$app +mail, sms +all +- +(now|[0-9]+s ago) +-$"
 	assert_line --index 2 --regexp "^read +$app +all +all +- +(now|[0-9]+s ago) +-$"
+	jr_ok grant enqueue "$app" --type mail,sms
+	assert_output "enqueue: granted to $app, for mail, sms"
+	jr_ok grant enqueue "$app" --type mail --queue q --max-open 5
+	assert_output "enqueue: granted to $app, for mail, into q, at most 5 open (before: for mail, sms)"
 	jr_ok grant enqueue "$app"
+	assert_output "enqueue: granted to $app (before: for mail, into q, at most 5 open)"
+	jr_ok grant enqueue "$app" --queue q -n
+	assert_output "enqueue: would be granted to $app, into q (before: no limits)"
 	jr_ok grant --json
 	assert_equal "$(jq -c '.grants | map([.kind, .role, .job_types, .problem])' <<<"$output")" \
 		"[[\"enqueue\",\"$app\",null,null],[\"read\",\"$app\",null,null]]"
@@ -90,7 +97,7 @@ $output"
 	jr_ok grant read "$app" --revoke
 	assert_output "$app did not have read"
 	q_is "enqueue|$app" 'select kind, role from jobrun.job_grants'
-	q_is 'grant|grant|grant|revoke' "select string_agg(action, '|' order by id) from jobrun.job_audit where object = 'role $app'"
+	q_is 'grant|grant|grant|grant|grant|revoke' "select string_agg(action, '|' order by id) from jobrun.job_audit where object = 'role $app'"
 }
 
 @test "grant: a role that was dropped is a problem in the list, harms nobody, and can be revoked" {
@@ -168,6 +175,14 @@ $output"
 	jr_ok grant run "$(role new_run)" --revoke
 	assert_output "$(role new_run) did not have run"
 	q_is t,t "select string_agg(left(jobrun.drop_grant(k.kind, 'new_' || k.kind || '_$JR_DATABASE')::text, 1), ',') from unnest('{enqueue,read}'::text[]) k(kind)"
+	jr_ok doctor grants
+	refute_output --partial 'has no grant'
+	for kind in enqueue read run admin; do
+		assert_line --partial "$kind was granted to role $(role $kind), which does not exist: "
+	done
+	for kind in enqueue read run admin; do
+		jr_ok grant "$kind" "$(role $kind)" --revoke
+	done
 	jr_ok doctor grants
 	assert_output --regexp '^ok +grants '
 }
@@ -873,6 +888,49 @@ cells() {
 	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
+@test "doctor finds rights that are not as granted, and migrate sets them right" {
+	granted enqueue run
+	q "revoke usage on schema jobrun from \"$(role enqueue)\"" "revoke execute on function jobrun.claim from \"$(role run)\"" \
+		"insert into jobrun.job_grants (role, kind) values ('gone_$JR_DATABASE', 'run')"
+	jr doctor grants
+	assert_equal "$status" 1
+	assert_line --regexp "^FAIL +grants +enqueue was granted to role $(role enqueue), but usage on schema jobrun is missing: .*"
+	assert_line --regexp "^FAIL +grants +run was granted to role $(role run), but execute on claim is missing: .*"
+	assert_line --regexp "^warn +grants +run was granted to role gone_$JR_DATABASE, which does not exist: .*"
+	jr migrate --status
+	assert_equal "$status" 1
+	assert_line --regexp 'functions +pending$'
+	jr_ok migrate -n
+	assert_line --regexp '^schema jobrun: .* \(rights are not as granted\)$'
+	jr_ok migrate
+	as_ok enqueue enqueue work
+	handler work <<<'exit 0'
+	as_ok run run
+	jr_ok migrate -n
+	assert_output --partial 'nothing to do'
+	q "delete from jobrun.job_grants where role = 'gone_$JR_DATABASE'"
+	jr_ok doctor grants
+	assert_output --regexp '^ok +grants '
+}
+
+@test "what everybody may call, as after a restore without privileges, ends with the next grant or migrate" {
+	local made="select count(*) from pg_proc p where p.pronamespace = 'jobrun'::regnamespace and has_function_privilege('public', p.oid, 'execute')"
+
+	login enqueue
+	for what in "grant enqueue $(role enqueue)" migrate; do
+		q 'grant execute on all functions in schema jobrun to public'
+		jr doctor grants
+		assert_equal "$status" 1
+		assert_line --regexp '^FAIL +grants +everybody may call jobrun\.[a-z_]+ and [0-9]+ more functions: .*'
+		# shellcheck disable=SC2086 # words
+		jr_ok $what
+		q_is 0 "$made"
+		refused enqueue "select jobrun.add_grant('admin', session_user)"
+		jr_ok doctor grants
+		assert_output --regexp '^ok +grants '
+	done
+}
+
 @test "jobrun migrate revokes what a kind no longer includes" {
 	granted run admin
 	q "grant select, insert, update, delete on jobrun.job_runs, jobrun.job_definitions, jobrun.settings to \"$(role run)\", \"$(role admin)\"" \
@@ -1075,6 +1133,7 @@ objects() {
 		function local_reached: admin
 		function lock_queue: admin
 		function lock_waiting: admin
+		function lost_rights: read run admin
 		function lost_zone: read run admin
 		function make_month: admin
 		function make_months: admin
@@ -1129,6 +1188,7 @@ objects() {
 		function prune_rule: admin
 		function prune_some: admin
 		function prune_step: run admin
+		function public_functions: read run admin
 		function raise_alarm: run admin
 		function raise_in_line: admin
 		function rate_left: read run admin
@@ -1319,7 +1379,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_held_back,is_limited,is_name,is_run,rate_left,runs_of,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,claim_free,claim_turn,count_bits,highest_bit,is_enqueued,is_held_back,is_limited,is_name,is_run,rate_left,runs_of,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace

@@ -407,6 +407,20 @@ empty_schema() {
 	q_is "$version" "select max(version) from jobrun.schema_migrations where name <> 'functions'"
 }
 
+@test "tables without their rows, as from a dump of the schema alone, are refused with what to type" {
+	jr_ok migrate
+	for what in 'delete from jobrun.schema_migrations' 'drop table jobrun.schema_migrations'; do
+		q "$what"
+		for arguments in '' -n --status; do
+			# shellcheck disable=SC2086 # words
+			jr migrate $arguments
+			assert_one_line 78 '^jobrun: schema jobrun has tables, but table schema_migrations does not say how they were made .*: type DROP SCHEMA jobrun CASCADE; and migrate again$'
+		done
+	done
+	drop_schema
+	jr_ok migrate
+}
+
 # --- the oldest schema ---
 
 @test "an audit that was kept for less than 30 days is kept for 30, and that is said" {
