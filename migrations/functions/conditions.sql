@@ -91,6 +91,21 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	from h cross join refused e cross join kept k cross join fresh w
 $fn$;
 
+-- explain_copy: this database is a copy in which settings let nothing run: a line only then. See check_copy().
+create or replace function jobrun.explain_copy()
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_copied constant text := case when (select s.copies = 'refuse' from jobrun.settings s) then jobrun.copied() end;
+begin
+	if v_copied is not null then
+		return query select 'copy', 'no', true, 'copied', v_copied || ', and nothing is run in it', null::timestamptz,
+			'; ''jobrun migrate --adopt --cancel-waiting'' if that one goes on', 'jobrun migrate --adopt';
+	end if;
+end
+$fn$;
+
 -- explain_hosts: everything is paused, and the paused hosts that would take this type from this queue: a line only if
 -- there are some. Those keep a run from starting only if no other host would take it.
 create or replace function jobrun.explain_hosts(job_type text, queue text, seen jsonb default null)
@@ -315,6 +330,7 @@ begin
 		-- A host that has a handler of this name takes it, too.
 		v_run.is_command := v_run.job_type <> all (jobrun.taken_types(v_run.queue, seen));
 	end if;
+	return query select c.* from jobrun.explain_copy() c;
 	if v_run.is_command then
 		return query select c.* from jobrun.explain_command(v_run.id) c;
 		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue, jobrun.seen_by_exec(seen, v_run.job_type)) p;

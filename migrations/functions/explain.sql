@@ -13,7 +13,7 @@ declare
 	v_line   record;
 	v_rows   jsonb := '[]';
 	v_held   boolean := false;
-	v_locked boolean := false;
+	v_locked boolean := false;            -- a claim does not come to it
 	v_state  text;
 	v_why    jsonb;
 	v_others bigint;
@@ -31,12 +31,13 @@ begin
 			v_line.command := 'jobrun run --job ' || run_id;
 		end if;
 		v_held := v_held or v_line.state = 'no';
-		v_locked := v_locked or v_line.condition = 'lock' and v_line.state = 'no';
+		v_locked := v_locked or v_line.condition in ('copy', 'lock') and v_line.state = 'no';
 		v_rows := v_rows || to_jsonb(v_line);
 	end loop;
 	select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
 	where (c.c ->> 'state' = 'no' or c.c ->> 'reason' = 'turn') and c.c ->> 'condition' <> 'runner'
-	order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc, c.c ->> 'reason' = 'command', c.nr limit 1;
+	order by c.c ->> 'condition' = 'copy' desc, (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc,
+		c.c ->> 'reason' = 'command', c.nr limit 1;
 	v_others := (select count(distinct c.c ->> 'condition') - 1 from jsonb_array_elements(v_rows) c(c)
 		where c.c ->> 'state' = 'no' and c.c ->> 'condition' <> 'runner' and (c.c ->> 'reason' <> 'command' or c.c = v_why));
 	-- What a claim would do decides: a run may start in the place of an older one of its key.
@@ -68,7 +69,7 @@ $fn$;
 
 -- explain: why the run stands where it does. The first row is the verdict, the others are the conditions of a claim, in
 -- its order. No row: no such run, or one that the caller may not see.
---  condition  verdict, handler, all, host, type, queue, definition, due, expiry, lock, max_running, rate, lock_key, unique_key, before,
+--  condition  verdict, copy, handler, all, host, type, queue, definition, due, expiry, lock, max_running, rate, lock_key, unique_key, before,
 --             permits, runner
 --  state      of a condition: ok, no, ? (not known here); of the verdict: starts (with the next claim), ends (with the next
 --             claim, without a start), waits, never (unless somebody acts), or the status of the run
@@ -86,12 +87,14 @@ declare
 	v_run    record;
 	v_next   record;
 	v_seen   jsonb;
+	v_copy   record;                     -- as of explain_copy(), of a run whose lease has run out
 begin
 	select r.*, (r.status in ('queued', 'failed')) as waits into v_run from jobrun.all_runs r where r.id = v_id;
 	if v_run.id is null or not (jobrun.may('read', 'run', 'admin') or v_run.created_by = jobrun.caller()) then
 		return;
 	end if;
 	if not v_run.waits then
+		select c.* into v_copy from (select 1) o left join jobrun.explain_copy() c on v_run.status = 'running' and v_run.locked_until <= now();
 		return query
 			select 'verdict', v_run.status, coalesce(v_run.error_code, v_run.status),
 				case v_run.status
@@ -104,6 +107,7 @@ begin
 				case when v_run.status <> 'running' then ''
 					when v_run.locked_until > now() then format(', lease for %ss more', floor(extract(epoch from v_run.locked_until - now())))
 						|| case when v_run.cancel_requested_at is not null then ', cancel requested' else '' end
+					when v_copy.state is not null then ', its lease has run out: nothing takes it back, since ' || v_copy.words || v_copy.rest
 					else ', its lease has run out: the next tick of any runner takes it back as lost, and it is ' || case
 						when v_run.cancel_requested_at is not null then 'cancelled'
 						when v_run.attempts >= v_run.max_attempts then format('dead: that was attempt %s of %s', v_run.attempts, v_run.max_attempts)
@@ -111,7 +115,7 @@ begin
 					end,
 				case when v_run.status = 'succeeded' then null
 					when v_run.status <> 'running' then 'jobrun retry ' || coalesce(v_run.superseded_by, v_id)
-					when v_run.locked_until <= now() then 'jobrun run'
+					when v_run.locked_until <= now() then coalesce(v_copy.command, 'jobrun run')
 					when v_run.cancel_requested_at is null then 'jobrun cancel ' || v_id end;
 		return;
 	end if;
@@ -227,6 +231,7 @@ declare
 	v_rows    jsonb;                     -- the conditions of a start, in the order in which exec_claim() asks
 	v_held    jsonb;                     -- those that a run of its next slot, or the next start by hand, would meet
 	v_but     jsonb;                     -- the first of them
+	v_copy    jsonb;                     -- the row of explain_copy()
 	v_words   text;
 	v_by_hand boolean;                   -- no schedule
 	v_by_exec boolean;                   -- and no known handler: it is most likely of jobrun exec
@@ -265,6 +270,8 @@ begin
 		from (
 			select u.*, row_number() over () as nr
 			from (
+				select p.* from jobrun.explain_copy() p
+				union all
 				select h.* from jobrun.explain_hosts(v_def.job_type, v_queue, v_hosts) h
 				union all
 				-- A run that is enqueued by hand starts all the same.
@@ -289,12 +296,13 @@ begin
 				union all
 				select l.* from jobrun.explain_limits(v_queue, v_key) l where v_by_hand) u) c);
 	v_held := (
-		select jsonb_agg(c.c order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'handler' desc, c.nr)
+		select jsonb_agg(c.c order by c.c ->> 'condition' = 'copy' desc, (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'handler' desc, c.nr)
 		from jsonb_array_elements(v_rows) with ordinality c(c, nr)
 		where c.c ->> 'state' = 'no' and case when v_by_hand then not (v_by_exec and c.c ->> 'condition' = 'handler')
 			else c.c ->> 'condition' <> 'overlap' and v_def.enabled and not v_def.is_paused and v_lost is null
 				and v_next.fires_at is not null and ((c.c ->> 'at')::timestamptz > v_next.fires_at) is not false end);
 	v_but := v_held -> 0;
+	v_copy := (select c.c from jsonb_array_elements(v_rows) c(c) where c.c ->> 'condition' = 'copy');
 	if v_by_hand then
 		v_words := case v_but ->> 'condition' when 'enabled' then format('definition %s is disabled', v_name) else v_but ->> 'words' end;
 		return query select 'verdict',
@@ -306,6 +314,9 @@ begin
 			(v_but ->> 'at')::timestamptz, coalesce(v_but ->> 'rest', '')
 				|| jobrun.others_words((select count(distinct c.c ->> 'condition') - 1 from jsonb_array_elements(v_held) c(c))),
 			case when v_but is not null then v_but ->> 'command' when not v_by_exec then 'jobrun enqueue --definition ' || v_name end;
+	elsif v_copy is not null then
+		return query select 'verdict', 'never', v_copy ->> 'reason', 'never fires unless somebody acts: ' || (v_copy ->> 'words'), null::timestamptz,
+			v_copy ->> 'rest', v_copy ->> 'command';
 	elsif v_def.enabled and v_lost is not null then
 		return query select 'verdict', 'never', 'zone_lost', 'never fires unless somebody acts: ' || v_lost, null::timestamptz, '',
 			format('jobrun define %s --time-zone UTC', v_name);

@@ -172,6 +172,64 @@ drop_moved() {
 	assert_equal "$status" 1
 }
 
+@test "copies = refuse: explain and list --waiting say that nothing starts here, and what to type" {
+	local here='this database was copied or moved here from another \(.*\), and nothing is run in it; .jobrun migrate --adopt --cancel-waiting. if that one goes on'
+
+	jr_ok run
+	jr_ok define nightly --type work --schedule @hourly
+	jr_ok define by_hand --type work
+	jr_ok exec command -- true
+	id=$(enqueue work)
+	later=$(enqueue work --in 1h)
+	ran=$(enqueue work)
+	begin_attempt "$ran"
+	q "update jobrun.job_runs set locked_until = now() where id = $ran"
+	# In a copy that only tells, all is as in the original.
+	copied
+	for copies in tell refuse; do
+		q 'set session_replication_role = replica' "update jobrun.settings set copies = '$copies'"
+		jr_ok explain "$id"
+		if [ "$copies" = tell ]; then
+			assert_line --index 0 "$id starts with the next claim"
+			refute_output --partial copied
+			jr_ok explain nightly
+			assert_line --index 0 --regexp '^nightly fires '
+			jr_ok explain "$ran"
+			assert_line --index 1 'try: jobrun run'
+			jr_ok list --waiting
+			refute_output --partial copied
+			continue
+		fi
+		assert_line --index 0 --regexp "^$id never starts unless somebody acts: $here$"
+		assert_line --index 1 'try: jobrun migrate --adopt'
+		assert_line --index 2 --regexp "^!   $here   jobrun migrate --adopt$"
+		jr_ok explain "$later"
+		assert_line --index 0 --regexp "^$later never starts unless somebody acts: $here; 1 other condition holds it, too$"
+		jr_ok explain "$ran"
+		assert_line --index 0 --regexp "^$ran is running on .*, its lease has run out: nothing takes it back, since $here$"
+		assert_line --index 1 'try: jobrun migrate --adopt'
+		jr_ok explain nightly
+		assert_line --index 0 --regexp "^nightly never fires unless somebody acts: $here$"
+		assert_line --index 1 'try: jobrun migrate --adopt'
+		jr_ok explain by_hand
+		assert_line --index 0 --regexp "^by_hand has no schedule: it fires only by hand; but $here$"
+		assert_line --index 1 'try: jobrun migrate --adopt'
+		jr_ok explain command
+		assert_line --index 0 --regexp "^command has no schedule, and .*: 'jobrun exec command' starts nothing: $here$"
+		jr_ok list --waiting
+		assert_equal "$(grep -c " never: .*, and nothing is run in it" <<<"$output")" 2
+		jr_ok list --waiting --json
+		assert_equal "$(jq -c '[.runs[].why | [.verdict, .reason, .command]] | unique' <<<"$output")" '[["never","copied","jobrun migrate --adopt"]]'
+	done
+	# What else keeps it from starting does not come first.
+	q 'set session_replication_role = replica' 'delete from jobrun.job_runners'
+	jr_ok explain "$id"
+	assert_line --index 1 'try: jobrun migrate --adopt'
+	jr_ok migrate --adopt
+	jr_ok run
+	run_is "$id" succeeded
+}
+
 @test "a tick of a copy that finds nothing to do says nothing, and does not take the warning for outdated" {
 	q "select jobrun.define('nightly', '{\"job_type\": \"work\", \"schedule\": \"@yearly\"}')" >/dev/null
 	jr_ok run # the look for runs without a handler, too, is due every five minutes only

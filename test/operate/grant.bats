@@ -1084,6 +1084,7 @@ objects() {
 		function explain: read run admin
 		function explain_command: admin
 		function explain_conditions: admin
+		function explain_copy: admin
 		function explain_definition: read run admin
 		function explain_handler: read run admin
 		function explain_hosts: admin
