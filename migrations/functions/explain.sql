@@ -350,8 +350,10 @@ begin
 			format('slot %s%s: %s', jobrun.slot_text(date_trunc('second', s.slot), v_def.time_zone),
 				case when s.slots > 1 then format(' and %s more', s.slots - 1) else '' end,
 				case s.outcome when 'queued' then 'run ' || s.run_id else s.outcome || ', ' || coalesce(s.reason, 'no reason is recorded') end),
-			null::timestamptz, '', case when s.outcome <> 'queued' and s.runner_id is null
+			null::timestamptz, '', case when s.outcome <> 'queued' and jobrun.may_replay(d, s.recorded)
 				then format('jobrun slots %s --replay %s', v_name, to_char(s.slot at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) end
-		from (select o.* from jobrun.job_slots o where o.definition_id = v_def.id order by o.slot desc limit 5) s;
+		from jobrun.job_definitions d cross join lateral (
+			select o as recorded, o.* from jobrun.job_slots o where o.definition_id = d.id order by o.slot desc limit 5) s
+		where d.id = v_def.id;
 end
 $fn$;

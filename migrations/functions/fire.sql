@@ -307,6 +307,24 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------------------------- by hand
 
+-- is_whole: are the slots of this row of many just those that the present schedule has in that time?
+create or replace function jobrun.is_whole(definition jobrun.job_definitions, fields jobrun.schedule_fields, many jobrun.job_slots)
+returns boolean
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select (jobrun.next_slot(fields, definition.time_zone, many.slot - interval '1 microsecond', definition.anchor_at),
+			jobrun.next_slot(fields, definition.time_zone, many.until - interval '1 microsecond', definition.anchor_at),
+			1 + jobrun.count_slots(fields, definition.time_zone, definition.anchor_at, many.slot, many.until))
+		is not distinct from (many.slot, many.until, many.slots)
+$fn$;
+
+-- may_replay: does replay() accept this slot, whose run, if it has one, is finished? Of a row of many: the first.
+create or replace function jobrun.may_replay(definition jobrun.job_definitions, recorded jobrun.job_slots) returns boolean
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select case when recorded.runner_id is not null or jobrun.lost_zone(definition.time_zone) is not null then false
+		when recorded.slots = 1 then true when definition.schedule is null then false
+		else jobrun.is_whole(definition, jobrun.parse_schedule(definition.schedule), recorded) end
+$fn$;
+
 -- carve_slot: give a slot inside a row of many slots a row of its own. A row from before the schedule, or its zone, changed stays
 -- whole, since nobody could count its parts: then the slot gets its row beside it.
 create or replace function jobrun.carve_slot(definition jobrun.job_definitions, fields jobrun.schedule_fields, slot timestamptz) returns void
@@ -322,10 +340,7 @@ begin
 	select s.* into v_row from jobrun.job_slots s
 	where s.definition_id = definition.id and s.slot <= v_slot and s.until >= v_slot and s.slots > 1
 	order by s.slot desc limit 1 for no key update;
-	if not found
-		or (jobrun.next_slot(fields, v_zone, v_row.slot - v_tick, v_anchor), jobrun.next_slot(fields, v_zone, v_row.until - v_tick, v_anchor),
-			1 + jobrun.count_slots(fields, v_zone, v_anchor, v_row.slot, v_row.until)) is distinct from (v_row.slot, v_row.until, v_row.slots)
-	then
+	if not found or not jobrun.is_whole(definition, fields, v_row) then
 		return;
 	end if;
 	delete from jobrun.job_slots s where s.definition_id = v_row.definition_id and s.slot = v_row.slot;

@@ -650,6 +650,43 @@ many|100' "select d.name, count(*) from jobrun.job_slots s join jobrun.job_defin
 		where d.name in ('last', 'many') and s.outcome = 'queued' group by d.name order by 1"
 }
 
+# replays_are N: of past slots of "many" explain offers to replay so many, and each of them can be replayed.
+replays_are() {
+	local slots slot
+
+	jr_ok explain many
+	slots=$(sed -n 's/^!   slot .*: skipped, missed   jobrun slots many --replay //p' <<<"$output")
+	assert_equal "$(wc -w <<<"$slots")" "$1"
+	for slot in $slots; do
+		jr_ok slots many --replay "$slot" -n
+	done
+}
+
+@test "of past slots explain offers to replay those that can be, also when the schedule has changed since" {
+	handler work <<<'exit 0'
+	stay_in hour
+	jr_ok define many --schedule '*/5 * * * *' --type work --catch-up skip
+	q "update jobrun.job_definitions set next_slot_at = date_trunc('hour', now()) - interval '60 hours' where name = 'many'"
+	jr_ok pause --type work
+	jr_ok run
+	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason)
+		select id, date_trunc('hour', now()) - interval '62 hours', 'skipped', 'missed' from jobrun.job_definitions where name = 'many'"
+	replays_are 2
+	# A slot that is on record alone can be replayed all the same, the first of many only with their schedule.
+	jr_ok define many --schedule '0 * * * *'
+	replays_are 1
+	jr slots many --replay "$(q "select min(slot) from jobrun.job_slots where slots > 1")" -n
+	assert_one_line 65 'is on record with the [0-9]+ after it as one line'
+	jr_ok define many --schedule '1 * * * *'
+	replays_are 1
+	jr slots many --replay "$(q "select min(slot) from jobrun.job_slots where slots > 1")" -n
+	assert_one_line 65 'has no slot at'
+	jr_ok define many --schedule none
+	replays_are 1
+	jr_ok define many --schedule '*/5 * * * *'
+	replays_are 2
+}
+
 @test "explain, and all that shows definitions, work when the server has lost the time zone of one" {
 	handler work <<<'exit 0'
 	jr_ok run
@@ -665,7 +702,7 @@ many|100' "select d.name, count(*) from jobrun.job_slots s join jobrun.job_defin
 	assert_line --index 1 'try: jobrun define gone --time-zone UTC'
 	assert_line 'ok  enabled'
 	assert_line "!   $lost   jobrun define gone --time-zone UTC"
-	assert_line --regexp '^!   slot 2026-01-01 01:30\+00:00: skipped, missed '
+	assert_line '!   slot 2026-01-01 01:30+00:00: skipped, missed'
 	jr_ok explain gone --json
 	assert_equal "$(jq -r '.verdict + " " + .reason + " " + .conditions[-2].condition + " " + .conditions[-2].state' <<<"$output")" \
 		'never zone_lost next no'

@@ -1120,6 +1120,7 @@ objects() {
 		function is_of_exec: admin
 		function is_retried_command: admin
 		function is_run: run admin
+		function is_whole: admin
 		function keep_or_replace: admin
 		function kept_since: admin
 		function known_zone: admin
@@ -1143,6 +1144,7 @@ objects() {
 		function may: admin
 		function may_cancel: enqueue run admin
 		function may_claim: run admin
+		function may_replay: admin
 		function metrics: read run admin
 		function metrics_of_all: read run admin
 		function metrics_of_types: read run admin
