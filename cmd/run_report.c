@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,18 +40,28 @@ print_visible(const char *text)
 	free(visible);
 }
 
+/* One that has expired was claimed only to end it: nothing was tried. Caller frees. */
+static char *
+attempts_words(const struct jr_setback *dead)
+{
+	if (dead->error_code != NULL && strcmp(dead->error_code, "expired") == 0)
+		return jr_xstrdup("");
+	return jr_xasprintf(" after %" PRId64 " of %" PRId64 " attempts", dead->attempts, dead->max_attempts);
+}
+
 void
 jr_run_report_dead(void *ctx, const struct jr_setback *dead)
 {
 	struct jr_run_report *report = ctx;
-	char *why, *last;
+	char *why, *last, *attempts;
 
 	clear_line(report);
 	if (report->dead_count++ >= JR_RUN_REPORT_MOST)
 		return;
 	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
-	jr_print_now("jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
-	    dead->job_type, dead->attempts, dead->max_attempts, why);
+	attempts = attempts_words(dead);
+	jr_print_now("jobrun: run %" PRId64 " %s is dead%s: %s\n", dead->id, dead->job_type, attempts, why);
+	free(attempts);
 	free(why);
 	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
 	if (*last != '\0') {

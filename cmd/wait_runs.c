@@ -25,7 +25,7 @@
 
 /* clang-format off */
 enum open_column { O_ID, O_TYPE, O_STATUS };
-enum end_column { E_ID, E_TYPE, E_STATUS, E_ATTEMPTS, E_MAX_ATTEMPTS, E_ERROR, E_RESULT, E_DOCUMENT, E_OLDER };
+enum end_column { E_ID, E_TYPE, E_STATUS, E_TRIED, E_ERROR, E_RESULT, E_DOCUMENT, E_OLDER };
 /* clang-format on */
 
 struct awaiter {
@@ -156,9 +156,8 @@ add_bad(struct jr_buf *words, const PGresult *result, int row)
 	if (status == NULL)
 		line = jr_xasprintf("there is no run %s that you may see", id);
 	else if (strcmp(status, "dead") == 0)
-		line = jr_xasprintf("run %s (%s) is dead after %s of %s attempts%s%s; look with jobrun logs %s", id,
-		    type, PQgetvalue(result, row, E_ATTEMPTS), PQgetvalue(result, row, E_MAX_ATTEMPTS),
-		    error == NULL ? "" : ": ", error == NULL ? "" : error, id);
+		line = jr_xasprintf("run %s (%s) is dead%s%s%s; look with jobrun logs %s", id, type,
+		    PQgetvalue(result, row, E_TRIED), error == NULL ? "" : ": ", error == NULL ? "" : error, id);
 	else
 		line = jr_xasprintf(
 		    "run %s (%s) is %s%s%s", id, type, status, error == NULL ? "" : ": ", error == NULL ? "" : error);

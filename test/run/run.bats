@@ -373,7 +373,9 @@ full_pipe() {
 	q "update jobrun.job_runs set expires_at = now() - interval '1 second'"
 	jr run
 	assert_equal "$status" 1
-	assert_regex "$stderr" "run $id work is dead"
+	assert_equal "${stderr_lines[0]}" "jobrun: run $id work is dead: expired before it could start"
+	jr wait "$id"
+	assert_one_line 1 "^jobrun: run $id \(work\) is dead: expired before it could start; look with jobrun logs $id\$"
 	q_is 'dead|expired' "select status, error_code from jobrun.job_runs where id = $id"
 	assert_equal "$(ran)" ''
 }
