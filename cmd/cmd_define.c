@@ -4,6 +4,7 @@
  * Numbers, durations and names are checked here, as in every command. The database checks the rest, above all schedules
  * and time zones, so that every client gets the same errors.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -59,7 +60,7 @@ static const struct jr_option define_options[] = {
 	{ .name = "restart", .help = "start from now: @every counts from now; slots recorded in the future are dropped", .type = JR_OPT_FLAG, .offset = AT(restart) },
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
 	{ .name = "list", .help = "all definitions", .type = JR_OPT_FLAG, .offset = AT(list) },
-	{ .name = "remove", .help = "remove the named definitions; their runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },
+	{ .name = "remove", .help = "remove the named definitions; their runs stay, also those that wait", .type = JR_OPT_FLAG, .offset = AT(remove) },
 	{ .name = "file", .arg = "FILE", .help = "apply the definitions of FILE (- is stdin), all or none",
 	    .type = JR_OPT_STRING, .offset = AT(file), .not_empty = true },
 	{ .name = "exact", .help = "with --file: remove definitions that are not in FILE", .type = JR_OPT_FLAG, .offset = AT(exact) },
@@ -189,6 +190,22 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	return status;
 }
 
+/* Runs that wait are found by the name of the definition only while it is there. */
+static void
+print_removed(const char *name, int64_t waiting, bool dry_run)
+{
+	printf("%s: %sremoved", name, dry_run ? "would be " : "");
+	if (waiting == 1)
+		printf(
+		    "; 1 run of it waits and can still start: if it is not wanted, type 'jobrun cancel --definition %s' before",
+		    name);
+	else if (waiting > 1)
+		printf("; %" PRId64 " runs of it wait and can still start: if they are not wanted, "
+		       "type 'jobrun cancel --definition %s' before",
+		    waiting, name);
+	putchar('\n');
+}
+
 /* Print the removed definitions, and put the missing ones into the error. */
 static int
 tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const PGresult *result, struct jr_err *err)
@@ -200,7 +217,7 @@ tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const 
 
 		if (jr_pg_bool(result, row, 1)) {
 			if (!app->json)
-				printf("%s: %sremoved\n", name, opts->dry_run ? "would be " : "");
+				print_removed(name, jr_pg_int(result, row, 3, 0), opts->dry_run);
 		} else if (missing++ == 0)
 			jr_fail(err, JR_E_NEWS, "there is no definition %s", name);
 		else

@@ -69,7 +69,7 @@ static bool
 is_type(struct jr_db *db, const char *word)
 {
 	char *types = jr_pg_array_of(&word, 1);
-	const char *values[] = {types, NULL};
+	const char *values[] = {types, NULL, NULL};
 	struct jr_err unused;
 	PGresult *others = jr_db_query(db, jr_sql_known_names, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &unused);
 	bool known = others != NULL && PQntuples(others) == 0;

@@ -130,15 +130,17 @@ void
 jr_filter_warn_unknown(const struct jr_filter *filter, struct jr_db *db)
 {
 	char *types = array_of(&filter->types), *queues = array_of(&filter->queues);
-	const char *values[] = {types, queues};
+	char *definitions = array_of(&filter->definitions);
+	const char *values[] = {types, queues, definitions};
 	struct jr_err err;
 	PGresult *result = NULL;
 
-	if (types != NULL || queues != NULL)
+	if (types != NULL || queues != NULL || definitions != NULL)
 		result = jr_db_query(db, jr_sql_known_names, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &err);
 	for (int row = 0; result != NULL && row < PQntuples(result); row++)
 		jr_known_warn(PQgetvalue(result, row, 0), PQgetvalue(result, row, 1), jr_pg_text(result, row, 2));
 	PQclear(result);
 	free(types);
 	free(queues);
+	free(definitions);
 }

@@ -79,8 +79,8 @@ enum {
 };
 
 /*
- * Where nothing has matched: a warning on stderr for each job type and queue of the filter that nothing has. It is a
- * courtesy, so a failure of its statement is not reported.
+ * Where nothing has matched: a warning on stderr for each job type, queue and definition of the filter that nothing
+ * has. It is a courtesy, so a failure of its statement is not reported.
  */
 void jr_filter_warn_unknown(const struct jr_filter *filter, struct jr_db *db);
 

@@ -142,10 +142,11 @@ jobrun: warning: type send_mial is not known so far; did you mean send_mail?'
 	assert_equal "$output$stderr" 'would queue work: queue default, priority 100, due now'
 }
 
-@test "list, retry and cancel that find nothing name the job types and queues that nothing has" {
+@test "list, retry and cancel that find nothing name the job types, queues and definitions that nothing has" {
 	local command
 
 	handler send_mail <<<'exit 0'
+	jr_ok define nightly --type send_mail --schedule @yearly
 	enqueue send_mail >/dev/null
 	jr_ok run
 	for command in 'list' 'retry' 'cancel' 'retry -n' 'cancel -n'; do
@@ -153,6 +154,9 @@ jobrun: warning: type send_mial is not known so far; did you mean send_mail?'
 		jr_ok $command --type send_mial,send_mail --queue defautl
 		assert_equal "$stderr" "jobrun: warning: type send_mial is not known so far; did you mean send_mail?
 jobrun: warning: queue defautl is not known so far; did you mean default?"
+		# shellcheck disable=SC2086 # words
+		jr_ok $command --definition nigtly,nightly
+		assert_equal "$stderr" 'jobrun: warning: definition nigtly is not known so far; did you mean nightly?'
 		# shellcheck disable=SC2086 # words
 		jr_ok $command --type send_mail --since 1ms
 		assert_equal "$stderr" ''

@@ -290,10 +290,36 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	done
 	q_is 'jobrun.prune|jobrun' "select job_type, queue from jobrun.job_definitions where name = 'jobrun.prune'"
 	jr_ok define --remove b --json
-	assert_equal "$(jq -c . <<<"$output")" '{"version":1,"definitions":[{"name":"b","removed":true}]}'
+	assert_equal "$(jq -c . <<<"$output")" '{"version":1,"definitions":[{"name":"b","removed":true,"waiting":0}]}'
 	q_is 'undefine|not needed' "select action, reason from jobrun.job_audit where object = 'definition a' order by at desc limit 1"
 	jr_ok define jobrun.prune --disable
 	q_is f "select enabled from jobrun.job_definitions where name = 'jobrun.prune'"
+}
+
+@test "define --remove says how many runs of the definition wait, and what to type before" {
+	local stays='wait and can still start: if they are not wanted, type .jobrun cancel --definition a. before'
+
+	handler a <<<'exit 0'
+	jr_ok define a --schedule @yearly
+	jr_ok define b --schedule @yearly
+	enqueue --definition a
+	jr_ok run
+	enqueue --definition a
+	enqueue --definition a --in 1h
+	enqueue --definition b
+	jr_ok define --remove a b -n
+	assert_line --index 0 --regexp "^a: would be removed; 2 runs of it $stays$"
+	assert_line --index 1 "b: would be removed; 1 run of it waits and can still start: if it is not wanted, type 'jobrun cancel --definition b' before"
+	jr_ok cancel --definition b
+	jr_ok define --remove b
+	assert_output 'b: removed'
+	jr_ok define --remove a
+	assert_output --regexp "^a: removed; 2 runs of it $stays$"
+	# They are there, but not by that name.
+	jr_ok list --waiting
+	assert_equal "${#lines[@]}" 3
+	jr_ok cancel --definition a
+	assert_equal "$stderr" 'jobrun: warning: definition a is not known so far'
 }
 
 @test "define is audited: who, why, from what to what, without payloads" {
