@@ -50,6 +50,14 @@ static const struct jr_column columns[] = {
 };
 /* clang-format on */
 
+/* What is shown: all, or with TYPEs only what is about these. Both lists are borrowed. */
+struct view {
+	const struct jr_handler **handlers;
+	size_t count;
+	const char **problems;
+	size_t problem_count;
+};
+
 /* The file, and its settings if they are in another. Caller frees; NULL: built-in. */
 static char *
 from_words(const struct jr_handler *handler)
@@ -64,14 +72,14 @@ from_words(const struct jr_handler *handler)
 }
 
 static void
-print_table(const struct jr_handlers *handlers)
+print_table(const struct view *view)
 {
-	size_t count = handlers->count;
+	size_t count = view->count;
 	char **words = jr_xcalloc(count * 2 + 1, sizeof(*words));
 	const char **cells = jr_xcalloc(count * JR_COUNT(columns) + 1, sizeof(*cells));
 
 	for (size_t i = 0; i < count; i++) {
-		const struct jr_handler *handler = &handlers->items[i];
+		const struct jr_handler *handler = view->handlers[i];
 		const char **row = &cells[i * JR_COUNT(columns)];
 
 		words[i * 2] = jr_settings_words(&handler->settings);
@@ -140,22 +148,17 @@ problem_of(const char *text)
 	return object;
 }
 
-/* `nothing`: why there is nothing to run here, NULL if there is something; it and `missing` are more problems. */
 static void
-print_document(const struct jr_handlers *handlers, const char *nothing, char *const *missing)
+print_document(const char *directory, const struct view *view)
 {
 	json_t *root = json_object(), *items = json_array();
 	json_t *problems = json_array();
 
-	for (size_t i = 0; i < handlers->count; i++)
-		jr_document_append(items, handler_of(&handlers->items[i]));
-	for (size_t i = 0; i < handlers->problem_count; i++)
-		jr_document_append(problems, problem_of(handlers->problems[i]));
-	if (nothing != NULL)
-		jr_document_append(problems, problem_of(nothing));
-	for (size_t i = 0; missing[i] != NULL; i++)
-		jr_document_append(problems, problem_of(missing[i]));
-	jr_document_set_text(root, "directory", handlers->directory);
+	for (size_t i = 0; i < view->count; i++)
+		jr_document_append(items, handler_of(view->handlers[i]));
+	for (size_t i = 0; i < view->problem_count; i++)
+		jr_document_append(problems, problem_of(view->problems[i]));
+	jr_document_set_text(root, "directory", directory);
 	jr_document_set(root, "handlers", items);
 	jr_document_set(root, "problems", problems);
 	jr_print_value(root);
@@ -219,15 +222,56 @@ print_settings(bool json)
 }
 
 static void
-print_lines(const struct jr_handlers *handlers, const char *nothing, char *const *missing)
+print_lines(const struct view *view)
 {
-	print_table(handlers);
-	for (size_t i = 0; i < handlers->problem_count; i++)
-		jr_print_line(stdout, "! ", handlers->problems[i]);
-	if (nothing != NULL)
-		jr_print_line(stdout, "! ", nothing);
+	if (view->count > 0)
+		print_table(view);
+	for (size_t i = 0; i < view->problem_count; i++)
+		jr_print_line(stdout, "! ", view->problems[i]);
+}
+
+/* Is the handler, or the line of a problem, about one of these job types? Without types everything is. */
+static bool
+is_shown(const char *job_type, const char *problem, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (job_type != NULL ? strcmp(job_type, argv[i]) == 0 : jr_handlers_is_about(problem, argv[i]))
+			return true;
+	}
+	return argc == 0;
+}
+
+/*
+ * `nothing`: why there is nothing to run here, NULL if there is something; it and `missing` are more problems. With
+ * --check all problems are shown, since each of them makes the exit status 1. Caller: release_view.
+ */
+static struct view
+view_of(
+    const struct jr_handlers *handlers, const char *nothing, char *const *missing, bool check, int argc, char **argv)
+{
+	struct view view = {.handlers = jr_xcalloc(handlers->count + 1, sizeof(const struct jr_handler *)),
+	    .problems = jr_xcalloc(handlers->problem_count + (size_t)argc + 2, sizeof(const char *))};
+
+	for (size_t i = 0; i < handlers->count; i++) {
+		if (is_shown(handlers->items[i].job_type, NULL, argc, argv))
+			view.handlers[view.count++] = &handlers->items[i];
+	}
+	for (size_t i = 0; i < handlers->problem_count; i++) {
+		if (check || is_shown(NULL, handlers->problems[i], argc, argv))
+			view.problems[view.problem_count++] = handlers->problems[i];
+	}
+	if (nothing != NULL && (check || argc == 0))
+		view.problems[view.problem_count++] = nothing;
 	for (size_t i = 0; missing[i] != NULL; i++)
-		jr_print_line(stdout, "! ", missing[i]);
+		view.problems[view.problem_count++] = missing[i];
+	return view;
+}
+
+static void
+release_view(struct view *view)
+{
+	free(view->handlers);
+	free(view->problems);
 }
 
 static int
@@ -236,6 +280,7 @@ show_handlers(const struct jr_app *app, const struct handlers_opts *opts, int ar
 	char *directory = jr_handlers_directory(opts->handlers), **missing;
 	struct jr_err why = {.code = JR_E_CONFIG};
 	struct jr_handlers handlers;
+	struct view view;
 	const char *nothing;
 	bool done = jr_handlers_read(&handlers, directory, err);
 	int status;
@@ -246,10 +291,12 @@ show_handlers(const struct jr_app *app, const struct handlers_opts *opts, int ar
 	nothing = problem_of_all(&handlers, &why);
 	missing = problems_of_types(&handlers, argc, argv);
 	status = opts->check && (nothing != NULL || missing[0] != NULL || handlers.problem_count > 0) ? JR_E_NEWS : 0;
+	view = view_of(&handlers, nothing, missing, opts->check, argc, argv);
 	if (app->json)
-		print_document(&handlers, nothing, missing);
+		print_document(handlers.directory, &view);
 	else
-		print_lines(&handlers, nothing, missing);
+		print_lines(&view);
+	release_view(&view);
 	free_list(missing);
 	jr_handlers_release(&handlers);
 	return status;
@@ -277,7 +324,8 @@ const struct jr_cmd jr_cmd_handlers = {
     .summary = "show what this host can do, with what settings, and what is wrong",
     .usage = "[OPTION...] [TYPE...]",
     .details = "Needs no database. A line that begins with ! is a file that is not used, and why, or one of the\n"
-	       "TYPEs that has no handler here.\n",
+	       "TYPEs that has no handler here. With TYPEs only these are shown, with --check also what is wrong with\n"
+	       "others, since each such line makes the exit status 1.\n",
     .options = handlers_options,
     .defaults = &handlers_defaults,
     .size = sizeof(handlers_defaults),

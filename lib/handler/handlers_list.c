@@ -106,8 +106,8 @@ jr_handlers_find(const struct jr_handlers *handlers, const char *job_type)
 }
 
 /* A line begins with the file's name: the job type, with or without an ending. */
-static bool
-is_about(const char *line, const char *job_type)
+bool
+jr_handlers_is_about(const char *line, const char *job_type)
 {
 	static const char *const endings[] = {":", ".sql:", ".json:"};
 	size_t len = strlen(job_type);
@@ -125,7 +125,7 @@ const char *
 jr_handlers_problem_of(const struct jr_handlers *handlers, const char *job_type)
 {
 	for (size_t i = 0; i < handlers->problem_count; i++) {
-		if (is_about(handlers->problems[i], job_type))
+		if (jr_handlers_is_about(handlers->problems[i], job_type))
 			return handlers->problems[i];
 	}
 	return NULL;

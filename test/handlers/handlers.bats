@@ -74,6 +74,27 @@ row() {
 	assert_one_line 64 '--settings shows all settings, and takes no TYPE'
 }
 
+@test "handlers TYPE shows these job types alone, and of what is wrong only what is about them, but with --check all of it" {
+	one_of_each
+	echo '#!/bin/sh' >"$JOBRUN_HANDLERS/mail"
+	echo '#!/bin/sh' >"$JOBRUN_HANDLERS/other"
+	jr_ok handlers backup jobrun.noop
+	assert_equal "$(awk '{ print $1 }' <<<"$output" | paste -sd' ')" 'TYPE backup jobrun.noop'
+	jr_ok handlers --json count
+	assert_equal "$(jq -c '[[.handlers[].job_type], .problems]' <<<"$output")" '[["count"],[]]'
+	jr_ok handlers mail
+	assert_equal "${#lines[@]}" 1
+	assert_output --regexp '^! mail: '
+	jr_ok handlers nobody
+	assert_equal "$output" "! no handler for nobody: put an executable file nobody, or nobody.sql or nobody.json, into $JOBRUN_HANDLERS"
+	jr handlers --check backup
+	assert_equal "$status" 1
+	assert_equal "$(awk '{ print $1, $1 == "!" ? $2 : "" }' <<<"$output" | paste -sd,)" 'TYPE ,backup ,! mail:,! other:'
+	rm "$JOBRUN_HANDLERS"/{mail,other}
+	jr_ok handlers --check backup
+	assert_equal "${#lines[@]}" 2
+}
+
 @test "handlers refuses a TYPE that no handler could have" {
 	for type in Mail '' mail.sql 'a b'; do
 		jr handlers --check "$type"
