@@ -14,10 +14,11 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/jobrun
-# Where systemd looks for units and shells for completions.
+# Where systemd looks for units and shells for completions. zsh looks in site-functions; below /usr, Debian's packages use
+# vendor-completions. fish looks below /usr, and below /usr/local if XDG_DATA_DIRS names /usr/local/share.
 SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
-ZSHCOMPDIR ?= $(PREFIX)/share/zsh/vendor-completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX:/=)),vendor-completions,site-functions)
 FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 PKG_CONFIG ?= pkg-config

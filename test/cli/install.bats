@@ -35,6 +35,21 @@ make_in_tree() {
 	[ "$(find root -type f -perm /022 | wc -l)" -eq 0 ]
 }
 
+@test "installed completions are found by zsh below /usr/local, and by fish if XDG_DATA_DIRS names /usr/local/share" {
+	run make_in_tree install DESTDIR="$BATS_TEST_TMPDIR/root"
+	assert_file_not_empty root/usr/local/share/zsh/site-functions/_jobrun
+	assert_not_exist root/usr/local/share/zsh/vendor-completions
+	if command -v zsh; then
+		zsh -f -c 'print -l $fpath' | grep -qx /usr/local/share/zsh/site-functions
+	fi
+	assert_file_not_empty root/usr/local/share/fish/vendor_completions.d/jobrun.fish
+	if command -v fish; then
+		export PATH=$BATS_TEST_TMPDIR/root/usr/local/bin:$PATH XDG_DATA_DIRS=$BATS_TEST_TMPDIR/root/usr/local/share:/usr/share
+		run timeout 20 fish -c 'complete -C "jobrun enqu"' </dev/null
+		assert_output --regexp '^enqueue'
+	fi
+}
+
 @test "uninstall removes what install put there and nothing else" {
 	make_in_tree install DESTDIR="$BATS_TEST_TMPDIR/root" PREFIX=/opt/jobrun
 	touch root/opt/jobrun/bin/other
