@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "print.h"
 #include "repair.h"
 #include "sql_text.h"
@@ -182,8 +183,8 @@ static void
 say_how_far(const struct bulk *bulk, struct jr_err *err)
 {
 	char *rest = words_of_rest(bulk, err);
-	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64 " runs%s%s", bulk->taken, bulk->total,
-	    jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "", rest);
+	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64 " run%s%s%s", bulk->taken, bulk->total,
+	    jr_text_plural(bulk->total), jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "", rest);
 
 	jr_fail_in(err, how_far);
 	free(how_far);
@@ -198,8 +199,8 @@ fail_passed(const struct bulk *bulk, struct jr_err *err)
 
 	*err = (struct jr_err){.code = JR_E_TEMP};
 	rest = words_of_rest(bulk, err);
-	jr_fail(err, JR_E_TEMP, "passed over %" PRId64 " of %" PRId64 " runs that other sessions keep locked%s",
-	    bulk->repaired->passed, bulk->total, rest);
+	jr_fail(err, JR_E_TEMP, "passed over %" PRId64 " of %" PRId64 " run%s that other sessions keep locked%s",
+	    bulk->repaired->passed, bulk->total, jr_text_plural(bulk->total), rest);
 	free(rest);
 	return false;
 }

@@ -72,7 +72,8 @@ print_logs(const PGresult *result, int64_t id)
 		jr_print_output(stdout, output);
 	fflush(stdout);
 	if (dropped > 0)
-		fprintf(stderr, "jobrun: %" PRId64 " bytes in the middle were not kept\n", dropped);
+		fprintf(stderr, "jobrun: %" PRId64 " byte%s in the middle %s not kept\n", dropped,
+		    jr_text_plural(dropped), dropped == 1 ? "was" : "were");
 	if (!jr_print_is_terminal(stderr))
 		return;
 	if (running)

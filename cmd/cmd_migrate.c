@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "commands.h"
 #include "pg/migrate.h"
 #include "pg/need.h"
@@ -251,10 +252,13 @@ tell_adoption(const struct migrate_opts *opts, const PGresult *answer)
 			puts("this database is no copy, nothing to adopt");
 		return;
 	}
-	printf("%sadopted: from now on this database is the right one\n", would);
-	if (opts->cancel_waiting)
-		printf("%scancelled: %s waiting runs; %sasked to end: %s running ones\n", would,
-		    PQgetvalue(answer, 0, 1), would, PQgetvalue(answer, 0, 2));
+	printf("%sadopted: jobrun runs the work of this database from now on\n", would);
+	if (opts->cancel_waiting) {
+		int64_t cancelled = jr_pg_int(answer, 0, 1, 0), asked = jr_pg_int(answer, 0, 2, 0);
+
+		printf("%scancelled: %" PRId64 " waiting run%s; %sasked to end: %" PRId64 " running run%s\n", would,
+		    cancelled, jr_text_plural(cancelled), would, asked, jr_text_plural(asked));
+	}
 }
 
 /* Adopt this database; with -n roll back. */

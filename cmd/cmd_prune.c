@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "commands.h"
 #include "handler/prune.h"
 #include "print.h"
@@ -54,10 +55,10 @@ show_progress(struct pruning *p, int64_t now_ms)
 	p->shown_ms = now_ms;
 	fputs("\r\033[K", stderr);
 	if (p->prune.gone == 0)
-		fprintf(stderr, "%" PRId64 " hours summed ", p->prune.hours);
+		fprintf(stderr, "%" PRId64 " hour%s summed ", p->prune.hours, jr_text_plural(p->prune.hours));
 	else
-		fprintf(stderr, "%" PRId64 " rows, %" PRId64 " per second, at: %s ", p->prune.gone,
-		    took_ms > 0 ? p->prune.gone * 1000 / took_ms : 0,
+		fprintf(stderr, "%" PRId64 " row%s, %" PRId64 " per second, at: %s ", p->prune.gone,
+		    jr_text_plural(p->prune.gone), took_ms > 0 ? p->prune.gone * 1000 / took_ms : 0,
 		    p->prune.kind == NULL ? "the end" : p->prune.kind);
 }
 
@@ -133,7 +134,8 @@ fail_after(const struct pruning *p, struct jr_err *err)
 
 	if (p->prune.gone == 0 || p->opts->dry_run)
 		return false;
-	return jr_fail(err, old.code, "%s; %" PRId64 " rows had gone before", old.msg, p->prune.gone);
+	return jr_fail(err, old.code, "%s; %" PRId64 " row%s had gone before", old.msg, p->prune.gone,
+	    jr_text_plural(p->prune.gone));
 }
 
 static int

@@ -261,8 +261,8 @@ finish(struct batch *b, struct jr_err *err)
 	if (fate == JR_FATE_UNKNOWN)
 		return jr_fail(err, JR_E_TEMP,
 		    "%s; it is not known whether the %" PRId64
-		    " runs were queued: look with jobrun list, or give the lines idempotency keys",
-		    why.msg, b->counts.created);
+		    " run%s queued: look with jobrun list, or give the lines idempotency keys",
+		    why.msg, b->counts.created, b->counts.created == 1 ? " was" : "s were");
 	return true;
 }
 
@@ -275,10 +275,10 @@ tell(const struct batch *b)
 		printf("{\"version\":" JR_PRINT_VERSION ",\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n",
 		    b->counts.created, b->counts.existed);
 	else if (b->counts.existed == 0)
-		printf("%s %" PRId64 " run%s\n", verb, b->counts.created, b->counts.created == 1 ? "" : "s");
+		printf("%s %" PRId64 " run%s\n", verb, b->counts.created, jr_text_plural(b->counts.created));
 	else
 		printf("%s %" PRId64 " run%s, %" PRId64 " %s there already\n", verb, b->counts.created,
-		    b->counts.created == 1 ? "" : "s", b->counts.existed, b->counts.existed == 1 ? "was" : "were");
+		    jr_text_plural(b->counts.created), b->counts.existed, b->counts.existed == 1 ? "was" : "were");
 }
 
 /* The runs are queued; a failure here is none of the command. */

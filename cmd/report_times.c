@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "pg/pg_error.h"
 
 #define DAY_MINUTES 1440
@@ -189,7 +190,7 @@ add_gaps(struct jr_report *report, int row, bool in_title)
 	}
 	if (gaps > 0) {
 		jr_buf_addf(report->out, "%s%s%" PRId64 " gap%s: ", is_away(runners, row) ? ", before that " : "",
-		    gaps > 3 ? "the last of " : "", gaps, gaps == 1 ? "" : "s");
+		    gaps > 3 ? "the last of " : "", gaps, jr_text_plural(gaps));
 		jr_html_text(report->out, jr_pg_text(runners, row, HOST_GAPS_TEXT), 200);
 	} else if (!is_away(runners, row))
 		jr_buf_adds(report->out, "no gap");

@@ -46,7 +46,8 @@ attempts_words(const struct jr_setback *dead)
 {
 	if (dead->error_code != NULL && strcmp(dead->error_code, "expired") == 0)
 		return jr_xstrdup("");
-	return jr_xasprintf(" after %" PRId64 " of %" PRId64 " attempts", dead->attempts, dead->max_attempts);
+	return jr_xasprintf(" after %" PRId64 " of %" PRId64 " attempt%s", dead->attempts, dead->max_attempts,
+	    jr_text_plural(dead->max_attempts));
 }
 
 void
@@ -85,9 +86,9 @@ jr_run_report_again(void *ctx, const struct jr_setback *again)
 		return;
 	why = jr_text_visible(again->error == NULL ? "no reason given" : again->error, false);
 	wait = jr_format_duration((again->run_in_ms + 999) / 1000 * 1000);
-	jr_print_now("jobrun: run %" PRId64 " %s is due again %s%s, after %" PRId64 " of %" PRId64 " attempts: %s\n",
+	jr_print_now("jobrun: run %" PRId64 " %s is due again %s%s, after %" PRId64 " of %" PRId64 " attempt%s: %s\n",
 	    again->id, again->job_type, again->run_in_ms > 0 ? "in " : "at once", again->run_in_ms > 0 ? wait : "",
-	    again->attempts, again->max_attempts, why);
+	    again->attempts, again->max_attempts, jr_text_plural(again->max_attempts), why);
 	free(wait);
 	free(why);
 }
@@ -185,12 +186,6 @@ jr_run_report_leave_out(struct jr_run_report *report, struct jr_err *err)
 		err->msg[0] = '\0';
 }
 
-static const char *
-plural(int64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 /* At most ten times a second. A change of "waiting for work" is always shown, since the next change may take long. */
 void
 jr_run_report_progress(void *ctx, const struct jr_counts *c)
@@ -229,7 +224,7 @@ jr_run_report_stopping(void *ctx, int signo, int64_t running)
 	grace = jr_format_duration(report->grace_ms);
 	rest = jr_xasprintf("; Ctrl-C again %s %s", last, running == 1 ? "it" : "them");
 	jr_print_now("jobrun: %s %" PRId64 " run%s%s%s%s\n", report->grace_ms > 0 ? "finishing" : "stopping", running,
-	    plural(running), report->grace_ms > 0 ? ", up to " : "", report->grace_ms > 0 ? grace : "",
+	    jr_text_plural(running), report->grace_ms > 0 ? ", up to " : "", report->grace_ms > 0 ? grace : "",
 	    signo == SIGINT ? rest : "");
 	free(rest);
 	free(grace);
@@ -385,7 +380,7 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 	if (report->terminal) {
 		fprintf(stderr,
 		    "%" PRId64 " run%s in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",
-		    c->claimed, plural(c->claimed), took, c->succeeded, c->failed, c->dead);
+		    c->claimed, jr_text_plural(c->claimed), took, c->succeeded, c->failed, c->dead);
 		tell_rest(c);
 	}
 	free(took);

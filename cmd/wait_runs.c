@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "print.h"
 #include "sql_text.h"
 #include "waits.h"
@@ -248,8 +249,8 @@ fail_late(const struct awaiter *a, const PGresult *left, struct jr_err *err)
 	if (a->wait->count == 1)
 		jr_fail(err, JR_E_TEMP, "run %s (%s) is not over after %s: it is %s", id, type, time, status);
 	else
-		jr_fail(err, JR_E_TEMP, "%d of %zu runs are not over after %s; one is run %s (%s), which is %s",
-		    PQntuples(left), a->wait->count, time, id, type, status);
+		jr_fail(err, JR_E_TEMP, "%d of %zu runs %s not over after %s; one is run %s (%s), which is %s",
+		    PQntuples(left), a->wait->count, PQntuples(left) == 1 ? "is" : "are", time, id, type, status);
 	free(time);
 }
 

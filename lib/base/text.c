@@ -299,3 +299,9 @@ jr_text_size(const char *s)
 {
 	return s == NULL ? 0 : strlen(s);
 }
+
+const char *
+jr_text_plural(int64_t count)
+{
+	return count == 1 ? "" : "s";
+}

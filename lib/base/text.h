@@ -47,6 +47,9 @@ size_t jr_text_whole(const char *bytes, size_t len) JR_MUST;
 /* The length of a byte order mark at the start of a file: 3, or 0. Readers of JSON may ignore one (RFC 8259, 8.1). */
 size_t jr_text_mark(const char *bytes, size_t len) JR_MUST;
 
+/* What makes a noun of a regular plural: "" for 1, else "s". */
+const char *jr_text_plural(int64_t count);
+
 /* strlen, or 0 for NULL. */
 size_t jr_text_size(const char *s) JR_MUST;
 

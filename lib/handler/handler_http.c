@@ -161,8 +161,9 @@ output_of(const struct jr_answer *answer)
 	if (answer->body_total == 0 || answer->status == 0)
 		return NULL;
 	body = jr_text_clean(answer->body, len, len * 3);
-	output = jr_xasprintf("HTTP %d, %s%" PRId64 " bytes\n%s", answer->status,
-	    answer->body_total >= JR_ANSWER_MAX ? "more than " : "", answer->body_total, body);
+	output = jr_xasprintf("HTTP %d, %s%" PRId64 " byte%s\n%s", answer->status,
+	    answer->body_total >= JR_ANSWER_MAX ? "more than " : "", answer->body_total,
+	    jr_text_plural(answer->body_total), body);
 	free(body);
 	return output;
 }

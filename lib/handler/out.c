@@ -246,8 +246,9 @@ finish(struct jr_out *out)
 		warn_of_file(out,
 		    "it was removed or replaced: only what was written to the first file is read; append to it with >>");
 	if (out->warning_count > JR_OUT_WARNINGS_MAX)
-		jr_buf_addf(&out->warnings, "JOBRUN_OUT: %lld more warnings\n",
-		    (long long)(out->warning_count - JR_OUT_WARNINGS_MAX));
+		jr_buf_addf(&out->warnings, "JOBRUN_OUT: %lld more warning%s\n",
+		    (long long)(out->warning_count - JR_OUT_WARNINGS_MAX),
+		    jr_text_plural(out->warning_count - JR_OUT_WARNINGS_MAX));
 	out->ended = true;
 }
 

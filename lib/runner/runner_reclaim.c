@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "runner/runner_parts.h"
 
 #define RUNS_MAX 200 /* of one transaction */
@@ -131,7 +132,7 @@ note_unknown(struct jr_runner *runner)
 		return;
 	jr_fail(&err, JR_E_TEMP,
 	    "it is not known whether %lld lost run%s on %s last attempt went dead: look with jobrun list --status dead",
-	    last, last == 1 ? "" : "s", last == 1 ? "its" : "their");
+	    last, jr_text_plural(last), last == 1 ? "its" : "their");
 	jr_runner_warn(runner, JR_TROUBLE_UNKNOWN, &err);
 }
 

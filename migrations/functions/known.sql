@@ -199,7 +199,8 @@ begin
 			from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)), '') end
 		from jobrun.unhandled_words(v_types[1:5], v_since[1:5]) u
 		union all
-		select null, format('runs of %s more job types wait for a handler: jobrun status', cardinality(v_types) - 5), null
+		select null, format(case cardinality(v_types) when 6 then 'runs of %s more job type wait' else 'runs of %s more job types wait' end
+			|| ' for a handler: jobrun status', cardinality(v_types) - 5), null
 		where cardinality(v_types) > 5;
 	exception when others or query_canceled then
 		raise warning 'jobrun did not look for runs without a handler: %', sqlerrm;

@@ -209,7 +209,8 @@ begin
 		raise exception 'schedule "%" has % fields; jobrun starts once a minute: leave the seconds% out, and write "%"', schedule,
 			v_number, case v_number when 7 then ' and the year' else '' end, v_five using errcode = 'JR065';
 	elsif v_number <> 5 then
-		raise exception 'schedule "%" has % fields; %', schedule, v_number, v_wanted using errcode = 'JR065';
+		raise exception 'schedule "%" has % %; %', schedule, v_number, case v_number when 1 then 'field' else 'fields' end,
+			v_wanted using errcode = 'JR065';
 	end if;
 	v_fields.minutes       := jobrun.parse_schedule_field('minute', v_words[1]);
 	v_fields.hours         := jobrun.parse_schedule_field('hour', v_words[2]);

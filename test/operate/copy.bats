@@ -60,7 +60,7 @@ copied() {
 	jr_ok migrate
 	q_is t 'select jobrun.copied() is not null'
 	jr_ok migrate --adopt
-	assert_output 'adopted: from now on this database is the right one'
+	assert_output 'adopted: jobrun runs the work of this database from now on'
 	q_is t 'select jobrun.copied() is null'
 	rm -r "$JOBRUN_STATE_DIR"
 	jr_ok run
@@ -265,7 +265,7 @@ drop_moved() {
 	jr_ok migrate --adopt -n
 	assert_output --partial 'would be adopted'
 	jr_ok migrate --adopt --cancel-waiting -n
-	assert_line 'would be cancelled: 2 waiting runs; would be asked to end: 1 running ones'
+	assert_line 'would be cancelled: 2 waiting runs; would be asked to end: 1 running run'
 	q_is t 'select jobrun.copied() is not null'
 	jr_ok migrate --adopt
 	q_is "$before" 'select install_id from jobrun.settings'
@@ -274,7 +274,7 @@ drop_moved() {
 	copied
 	q 'truncate jobrun.job_audit'
 	jr_ok migrate --adopt --cancel-waiting
-	assert_line 'cancelled: 2 waiting runs; asked to end: 1 running ones'
+	assert_line 'cancelled: 2 waiting runs; asked to end: 1 running run'
 	assert_not_equal "$(q 'select install_id from jobrun.settings')" "$before"
 	run_is "$later" cancelled
 	q "update jobrun.job_runs set locked_until = now() where id = $ran"

@@ -661,7 +661,7 @@ run_all_due() {
 	jr prune
 	assert_not_equal "$status" 0
 	assert_equal "${#stderr_lines[@]}" 1
-	[[ $stderr == *'not this one'*'1 rows had gone before'* ]] || fail "$stderr"
+	[[ $stderr == *'not this one'*'1 row had gone before'* ]] || fail "$stderr"
 	assert_output ''
 }
 

@@ -213,7 +213,7 @@ behind() {
 	jr cancel --type mail --json
 	assert_equal "$status" 75
 	assert_equal "$output" '{"version":1,"cancelled":0,"requested":0,"left_alone":0,"passed_over":1}'
-	assert_equal "$stderr" 'jobrun: passed over 1 of 1 runs that other sessions keep locked; the same command again does the rest'
+	assert_equal "$stderr" 'jobrun: passed over 1 of 1 run that other sessions keep locked; the same command again does the rest'
 	release_holds
 }
 

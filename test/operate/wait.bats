@@ -70,7 +70,7 @@ jobrun: there is no run 999999 that you may see"
 	jr wait --timeout 0 "$a" "$b"
 	assert_equal "$status" 75
 	assert_equal "$output" '{"rows": 1}'
-	assert_equal "$stderr" "jobrun: 1 of 2 runs are not over after 0s; one is run $b (work), which is queued"
+	assert_equal "$stderr" "jobrun: 1 of 2 runs is not over after 0s; one is run $b (work), which is queued"
 	jr wait --timeout 300ms "$b"
 	assert_equal "$status" 75
 	assert_equal "$stderr" "jobrun: run $b (work) is not over after 300ms: it is queued"

@@ -59,7 +59,7 @@ reclaim_once() {
 	id=$(q "insert into jobrun.job_runs (job_type, max_attempts, status, attempts, claim_seq, runner_id, locked_by, started_at, locked_until)
 		values ('work', 1, 'running', 1, 1, 77, 'gone', now() - interval '1 hour', now() - interval '1 minute') returning id")
 	jr run -d "$proxied" --lease 6s
-	assert_regex "$1: $stderr" "run $id work is dead after 1 of 1 attempts|not known whether 1 lost run on its last attempt went dead"
+	assert_regex "$1: $stderr" "run $id work is dead after 1 of 1 attempt:|not known whether 1 lost run on its last attempt went dead"
 	[ "$status" -ne 0 ]
 	run_is "$id" dead
 }

@@ -124,6 +124,7 @@ same() {
 	refuses '30 2 * * * root' 'schedule "30 2 * * * root" has 6 fields; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'
 	refuses 'CRON_TZ=Europe/Berlin 30 2 * * *' 'schedule "CRON_TZ=Europe/Berlin 30 2 * * *": the zone is not a part of it; write "30 2 * * *", and "Europe/Berlin" as the time zone'
 	refuses 'TZ=UTC @daily' 'schedule "TZ=UTC @daily": the zone is not a part of it; write "@daily", and "UTC" as the time zone'
+	refuses 'bad' 'schedule "bad" has 1 field; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'
 	refuses '30 2 * *' 'schedule "30 2 * *" has 4 fields; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'
 	refuses '30, 2 * * * *' 'schedule "30, 2 * * * *" has 6 fields; jobrun starts once a minute: leave the seconds out, and write "2 * * * *"'
 	refuses ' ' 'the schedule has no fields; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'

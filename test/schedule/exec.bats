@@ -858,7 +858,7 @@ lost_by_tick() {
 	jr exec x -- echo again
 	assert_equal "$status" 0
 	assert_equal "$output" again
-	assert_regex "$stderr" '^jobrun: run [0-9]+ x is dead after 1 of 1 attempts: '
+	assert_regex "$stderr" '^jobrun: run [0-9]+ x is dead after 1 of 1 attempt: '
 	q_is 'dead|succeeded' "select string_agg(status, '|' order by id) from jobrun.job_runs"
 }
 
