@@ -108,7 +108,7 @@ warn_of_zone(const struct jr_define_opts *opts, const char *name, const PGresult
 		text = jr_xasprintf("the schedule of %s is in UTC, and this host is in %s: say --time-zone %s, or "
 				    "--time-zone UTC",
 		    name, zone, zone);
-		jr_print_line(stderr, "jobrun: ", text);
+		jr_print_line(stderr, "jobrun: warning: ", text);
 		free(text);
 	}
 	free(zone);

@@ -103,7 +103,7 @@ warn_of_zone(const char *name, const char *in_utc)
 	text = jr_xasprintf("%s: the schedule%s of %s %s in UTC, and this host is in %s: say \"time_zone\": \"%s\", or "
 			    "\"time_zone\": \"UTC\"",
 	    name, several ? "s" : "", in_utc, several ? "are" : "is", zone, zone);
-	jr_print_line(stderr, "jobrun: ", text);
+	jr_print_line(stderr, "jobrun: warning: ", text);
 	free(text);
 	free(zone);
 }

@@ -63,7 +63,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 
 @test "a schedule without a zone that is made on a host with another zone than UTC gets a warning, once" {
 	TZ=:Europe/Berlin jr_ok define nightly --schedule '30 2 * * *'
-	assert_equal "$stderr" 'jobrun: the schedule of nightly is in UTC, and this host is in Europe/Berlin: say --time-zone Europe/Berlin, or --time-zone UTC'
+	assert_equal "$stderr" 'jobrun: warning: the schedule of nightly is in UTC, and this host is in Europe/Berlin: say --time-zone Europe/Berlin, or --time-zone UTC'
 	assert_line --index 0 'nightly: created'
 	TZ=Europe/Berlin jr_ok define nightly --schedule '30 3 * * *'
 	assert_equal "$stderr" ''
@@ -428,16 +428,16 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 		{"name": "c", "schedule": "@Every 1h"}, {"name": "d"}, {"name": "e", "schedule": "@hourly", "time_zone": null}]}'
 	jr_ok define --file definitions.json -n
 	jr_ok define --file definitions.json
-	assert_equal "$stderr" 'jobrun: definitions.json: the schedules of a, e are in UTC, and this host is in Europe/Berlin: say "time_zone": "Europe/Berlin", or "time_zone": "UTC"'
+	assert_equal "$stderr" 'jobrun: warning: definitions.json: the schedules of a, e are in UTC, and this host is in Europe/Berlin: say "time_zone": "Europe/Berlin", or "time_zone": "UTC"'
 	jr_ok define --file definitions.json
 	assert_equal "$stderr" ''
 	file '{"definitions": [{"name": "f", "schedule": "@daily"}]}'
 	jr_ok define --file definitions.json --json
-	assert_regex "$stderr" '^jobrun: definitions.json: the schedule of f is in UTC, and this host is in Europe/Berlin: [^'$'\n'']*$'
+	assert_regex "$stderr" '^jobrun: warning: definitions.json: the schedule of f is in UTC, and this host is in Europe/Berlin: [^'$'\n'']*$'
 	assert_equal "$(jq -c '[.definitions[].name]' <<<"$output")" '["f"]'
 	file '{"definitions": ['"$(printf '{"name": "n%s", "schedule": "@daily"},' {1..20})"'{"name": "last"}]}'
 	jr_ok define --file definitions.json
-	assert_regex "$stderr" '^jobrun: definitions.json: the schedules of n1, n2, [^'$'\n'']*, n10, ... are in UTC, [^'$'\n'']*$'
+	assert_regex "$stderr" '^jobrun: warning: definitions.json: the schedules of n1, n2, [^'$'\n'']*, n10, ... are in UTC, [^'$'\n'']*$'
 	file '{"definitions": [{"name": "g", "schedule": "@daily"}]}'
 	TZ=UTC jr_ok define --file definitions.json --exact
 	assert_equal "$stderr" ''
