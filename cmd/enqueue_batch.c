@@ -266,6 +266,7 @@ finish(struct batch *b, struct jr_err *err)
 	return true;
 }
 
+/* With --strict the error says what was there already. */
 static void
 tell(const struct batch *b)
 {
@@ -274,7 +275,7 @@ tell(const struct batch *b)
 	if (b->app->json)
 		printf("{\"version\":" JR_PRINT_VERSION ",\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n",
 		    b->counts.created, b->counts.existed);
-	else if (b->counts.existed == 0)
+	else if (b->counts.existed == 0 || b->opts->strict)
 		printf("%s %" PRId64 " run%s\n", verb, b->counts.created, jr_text_plural(b->counts.created));
 	else
 		printf("%s %" PRId64 " run%s, %" PRId64 " %s there already\n", verb, b->counts.created,

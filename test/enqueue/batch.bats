@@ -210,7 +210,7 @@ is_open() {
 	assert_equal "$output" '{"version":1,"queued":0,"existed":1}'
 	jr enqueue work --batch - --per-run --strict < <(echo '{"idempotency_key":"k1"}')
 	assert_equal "$status" 1
-	assert_equal "$output" 'queued 0 runs, 1 was there already'
+	assert_equal "$output" 'queued 0 runs'
 	assert_equal "$stderr" 'jobrun: 1 run was there already'
 }
 
