@@ -101,7 +101,7 @@ begin
 				when 'running' then format('is running on %s since', v_run.locked_by)
 				when 'cancelled' then case when v_run.superseded_by is not null
 					then format('was superseded by run %s of its unique key', v_run.superseded_by) else 'was cancelled' end
-				when 'dead' then 'is dead: ' || coalesce((select t.last_error from jobrun.run_texts(v_id) t), v_run.error_code, 'no reason is known')
+				when 'dead' then 'is dead: ' || coalesce((select t.last_error from jobrun.run_texts(v_id) t), v_run.error_code, 'no reason is known') || ','
 				else v_run.status end,
 				case when v_run.status = 'running' then v_run.started_at else v_run.finished_at end,
 				case when v_run.status <> 'running' then ''

@@ -510,7 +510,7 @@ exec_starts_nothing() {
 	verdict_is "$new" 'starts with the next claim$'
 	assert_line 'ok  unique key k: no newer run'
 	run_jobrun run || true
-	verdict_is "$new" 'is dead: exit 65'
+	verdict_is "$new" "is dead: exit 65, $T \\(.*\\)\$"
 	assert_line --index 1 "try: jobrun retry $new"
 	verdict_is "$old" "was superseded by run $new of its unique key "
 	q "update jobrun.job_runners set started_at = started_at - interval '1 hour', last_seen_at = now() - interval '1 hour', finished_at = null"
