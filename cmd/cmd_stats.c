@@ -86,16 +86,22 @@ below_text(int64_t ms)
 
 /* What is mostly 0: a column of nothing else is left out on a terminal. */
 static bool
-is_rare(int column)
+is_left_out(const PGresult *result, int column)
 {
-	return column == FAILED || column == CANCELLED || column == LOST;
+	if ((column != FAILED && column != CANCELLED && column != LOST) || !jr_print_is_terminal(stdout))
+		return false;
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (jr_pg_int(result, row, column, 0) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* Caller frees; NULL: no value. */
 static char *
 cell_of(const PGresult *result, int row, int column)
 {
-	if (PQgetisnull(result, row, column) || (is_rare(column) && jr_pg_int(result, row, column, 0) == 0))
+	if (PQgetisnull(result, row, column))
 		return NULL;
 	if (column >= FIRST_BELOW && column <= LAST_BELOW)
 		return below_text(jr_pg_int(result, row, column, 0));
@@ -115,8 +121,12 @@ print_table(const PGresult *result, const char *first)
 	size_t rows = (size_t)PQntuples(result);
 	char **cells = jr_xcalloc(rows * SHOWN + 1, sizeof(*cells));
 
-	for (size_t i = 0; i < rows * SHOWN; i++)
-		cells[i] = cell_of(result, (int)(i / SHOWN), (int)(i % SHOWN));
+	for (int column = 0; column < SHOWN; column++) {
+		bool left_out = is_left_out(result, column);
+
+		for (int row = 0; row < PQntuples(result); row++)
+			cells[row * SHOWN + column] = left_out ? NULL : cell_of(result, row, column);
+	}
 	jr_print_rows((const char *const *)cells, rows, columns, SHOWN);
 	for (size_t i = 0; i < rows * SHOWN; i++)
 		free(cells[i]);

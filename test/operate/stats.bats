@@ -23,8 +23,8 @@ setup() {
 @test "stats: a line for each type, the longest first, with the hours that are not summed yet" {
 	jr_ok stats
 	assert_line --regexp '^TYPE +OK +FAILED +DEAD +CANCELLED +LOST +WAIT50 +WAIT95 +WAIT99 +RUN50 +RUN95 +RUN99 +TOTAL$'
-	assert_line --regexp '^report +100 +7 +0 +- +- +<2ms +<2ms +<2ms +<8ms +<128ms +<128ms +1m 30s$'
-	assert_line --regexp '^mail +10 +- +1 +- +- +<4.1s +<16s +<16s +<2ms +<1.0s +<1.0s +1s 100ms$'
+	assert_line --regexp '^report +100 +7 +0 +0 +0 +<2ms +<2ms +<2ms +<8ms +<128ms +<128ms +1m 30s$'
+	assert_line --regexp '^mail +10 +0 +1 +0 +0 +<4.1s +<16s +<16s +<2ms +<1.0s +<1.0s +1s 100ms$'
 	assert_regex "${lines[1]}" '^report'
 	jr_ok stats mail
 	assert_equal "${#lines[@]}" 2
