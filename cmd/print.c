@@ -288,6 +288,16 @@ jr_print_json(const char *text)
 	free(visible);
 }
 
+/* json_build_object and jsonb print blanks, row_to_json none: all documents have none. */
+void
+jr_print_compact(const char *json)
+{
+	char *compact = jr_text_compact_json(json);
+
+	jr_print_json(compact);
+	free(compact);
+}
+
 void
 jr_print_document_begin(const char *object)
 {
@@ -295,7 +305,7 @@ jr_print_document_begin(const char *object)
 	char *members = len > 2 ? jr_xasprintf(",%.*s", (int)len - 2, object + 1) : jr_xstrdup("");
 
 	fputs("{\"version\":" JR_PRINT_VERSION, stdout);
-	jr_print_json(members);
+	jr_print_compact(members);
 	free(members);
 }
 
@@ -309,7 +319,7 @@ jr_print_document_list(const char *name, const PGresult *result, int column)
 		if (PQgetisnull(result, row, column))
 			continue;
 		fputs(before, stdout);
-		jr_print_json(PQgetvalue(result, row, column));
+		jr_print_compact(PQgetvalue(result, row, column));
 		before = ",\n ";
 	}
 	putchar(']');

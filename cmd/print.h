@@ -44,6 +44,9 @@ void jr_print_rows(const char *const *cells, size_t rows, const struct jr_column
  */
 void jr_print_json(const char *text);
 
+/* The same without the blanks between its tokens, as in all documents. */
+void jr_print_compact(const char *json);
+
 /*
  * What --json prints is one object, which begins with "version": JR_PRINT_VERSION. jobrun-json(7) says what is in it.
  * `object` is the text of a JSON object without the version, and without white space around it.

@@ -183,7 +183,7 @@ jr_status_print_json(const struct jr_status *status)
 {
 	jr_print_document_begin("{\"jobrun_version\":\"" JR_VERSION "\"}");
 	fputs(",\"database\":", stdout);
-	jr_print_json(PQgetvalue(status->parts[JR_STATUS_HEAD], 0, HEAD_DOCUMENT));
+	jr_print_compact(PQgetvalue(status->parts[JR_STATUS_HEAD], 0, HEAD_DOCUMENT));
 	jr_print_document_list("types", status->parts[JR_STATUS_TYPES], JR_COUNT(columns));
 	jr_print_document_list("problems", status->parts[JR_STATUS_PROBLEMS], 3);
 	jr_print_document_end();

@@ -182,7 +182,7 @@ print_element(const struct awaiter *a, const char *document)
 	if (a->printed == 0)
 		jr_print_document_begin("{}");
 	fputs(a->printed == 0 ? ",\"runs\":[" : ",\n ", stdout);
-	jr_print_json(document);
+	jr_print_compact(document);
 }
 
 static void

@@ -166,6 +166,26 @@ jr_text_visible_json(const char *json)
 	return out;
 }
 
+char *
+jr_text_compact_json(const char *json)
+{
+	char *out = jr_xmalloc(strlen(json) + 1);
+	bool in_string = false;
+	size_t used = 0;
+
+	for (const char *p = json; *p != '\0'; p++) {
+		if (!in_string && strchr(" \t\r\n", *p) != NULL)
+			continue;
+		out[used++] = *p;
+		if (*p == '"')
+			in_string = !in_string;
+		else if (in_string && *p == '\\' && p[1] != '\0')
+			out[used++] = *++p;
+	}
+	out[used] = '\0';
+	return out;
+}
+
 size_t
 jr_text_whole(const char *bytes, size_t len)
 {

@@ -31,6 +31,9 @@ char *jr_text_visible_bytes(const char *s, size_t len, bool keep_lines) JR_MUST;
  */
 char *jr_text_visible_json(const char *json) JR_MUST;
 
+/* A JSON document without the blanks and newlines between its tokens. Caller frees. */
+char *jr_text_compact_json(const char *json) JR_MUST;
+
 /* The last line of `s` that is not blank, cleaned, at most `max` bytes; "" if there is none. Caller frees. */
 char *jr_text_last_line(const char *s, size_t max) JR_MUST;
 

@@ -33,6 +33,9 @@ assert_json() {
 	twice=$(jq -nr --stream '[inputs | select(length == 2) | .[0]] | group_by(.)[] | select(length > 1) | .[0] | map(tostring) | join(".")' \
 		<<<"$output") || fail "$1 is not JSON: $output"
 	[ -z "$twice" ] || fail "$1 has members twice: $twice"
+	# All are written alike: a blank stands in strings, and before the next element of a list on a line of its own.
+	wrong=$(sed -E 's/"([^"\\]|\\.)*"/""/g' <<<"$output" | grep -E '[^ ][[:blank:]]' | head -c 200) || true
+	[ -z "$wrong" ] || fail "$1 has blanks between its members: $wrong"
 	wrong=$(jq -r "$json_rules" <<<"$output")
 	[ -z "$wrong" ] || fail "$1: $wrong"
 	found=$(jq --arg began "$JSON_BEGAN" --arg now "$(json_now)" "$json_fixed | ${2:-.}" <<<"$output")

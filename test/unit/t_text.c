@@ -228,6 +228,26 @@ documents_stay_documents(void **state)
 }
 
 static void
+compact_documents_keep_their_strings(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"{\"id\" : 1, \"in_place_of\" : null,\n\t\"a\": [1, -2.50 , \"b \\\" : c\"]}",
+		"{\"id\":1,\"in_place_of\":null,\"a\":[1,-2.50,\"b \\\" : c\"]}"},
+	    {"[ \"ends with \\\\\" , \"\" ]", "[\"ends with \\\\\",\"\"]"},
+	    {"\"a\\", "\"a\\"}, /* no document */
+	    {"", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		char *got = jr_text_compact_json(cases[i][0]);
+
+		assert_string_equal(got, cases[i][1]);
+		free(got);
+	}
+}
+
+static void
 check_last_line(const char *in, size_t max, const char *expected)
 {
 	char *got = jr_text_last_line(in, max);
@@ -291,6 +311,7 @@ main(void)
 	    cmocka_unit_test(controls_are_made_visible),
 	    cmocka_unit_test(bidirectional_controls_are_made_visible),
 	    cmocka_unit_test(documents_stay_documents),
+	    cmocka_unit_test(compact_documents_keep_their_strings),
 	    cmocka_unit_test(last_line_is_the_last_that_says_something),
 	    cmocka_unit_test(nearest_word_is_found_when_it_is_near),
 	};
