@@ -1,7 +1,9 @@
--- wait_end: how the runs $1 ended, in that order: id, job type, status (null: no such run), how often a dead
--- one was tried, in words (one that has expired was claimed only to end it), the first line of the error, result, document, and the run of $1 that it has superseded and stands for (null: none)
+-- wait_end: how the runs $1 ended, in that order: id, job type, status (null: no such run), how often a dead one was tried, in words
+-- (one that has expired was claimed only to end it), the first line of the error, result, document, and the run of $1 that
+-- it has superseded and stands for (null: none)
 select i.newer, s.job_type, s.status,
-	case when s.error_code = 'expired' then '' else format(' after %s of %s attempt%s', s.attempts, s.max_attempts, case when s.max_attempts > 1 then 's' else '' end) end,
+	case when s.error_code = 'expired' then ''
+		else format(' after %s of %s attempt%s', s.attempts, s.max_attempts, case when s.max_attempts > 1 then 's' else '' end) end,
 	case when s.superseded_by is not null then 'superseded by run ' || s.superseded_by
 		when s.status = 'dead' then split_part(s.error, e'\n', 1) end,
 	s.result::text,
