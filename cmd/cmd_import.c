@@ -458,8 +458,9 @@ const struct jr_cmd jr_cmd_import = {
 	"The new lines need the database: put JOBRUN_DATABASE_URL=... at the top of the crontab, since cron does not\n"
 	"have the variables of a shell. Without such a line a warning says so.\n"
 	"\n"
-	"With --definitions the time zone is CRON_TZ= of the crontab, else TZ, else that of this host. Read the script\n"
-	"before you run it. It replaces no handler and no definition: where another one has the name, it ends.\n",
+	"With --definitions the time zone is CRON_TZ= of the crontab, else TZ of your shell, else that of this\n"
+	"host. Read the script before you run it. It replaces no handler and no definition: where another one has the\n"
+	"name, it ends.\n",
     .options = import_options,
     .defaults = &import_defaults,
     .size = sizeof(import_defaults),
