@@ -160,6 +160,23 @@ exception when others then
 end
 $fn$;
 
+-- bad_option: the first member of a line of options that its type does not take; null: there is none. PostgreSQL names the value alone.
+create or replace function jobrun.bad_option(line bytea) returns text
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_run    jsonb;
+	v_member text;
+begin
+	v_run := jobrun.spell_durations(convert_from(line, 'UTF8')::jsonb);
+	for v_member in select k.key from jsonb_object_keys(v_run) k(key) order by k.key loop
+		perform jsonb_populate_record(null::jobrun.run_options, jsonb_build_object(v_member, v_run -> v_member));
+	end loop;
+	return null;
+exception when others then
+	return v_member;
+end
+$fn$;
+
 -- enqueue_lines: for `jobrun enqueue --batch`: enqueue a run for each line, all of them or none. A line is JSON in UTF-8: a
 -- payload, or with per_run an object of options like new_runs.run, which override `options`. A null, for an empty line, only
 -- counts as a line. An error about a line begins with "line N: ". This is what COPY into new_runs does, without a table to
@@ -214,6 +231,8 @@ exception when others then
 	if v_line is null then
 		v_line := jobrun.bad_line(lines);
 		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
+	elsif sqlstate like '22%' then
+		v_text := concat(jobrun.bad_option(v_bytes) || ': ', v_text);
 	end if;
 	perform jobrun.raise_in_line(v_line, sqlstate, v_text, v_hint);
 end

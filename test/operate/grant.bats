@@ -1015,6 +1015,7 @@ objects() {
 		function attempt_texts: read run admin
 		function audit: admin
 		function bad_line: admin
+		function bad_option: admin
 		function below: read run admin
 		function both_buckets: admin
 		function bound_run: admin
