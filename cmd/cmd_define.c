@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "change.h"
 #include "define.h"
 #include "next_times.h"
@@ -195,14 +196,13 @@ static void
 print_removed(const char *name, int64_t waiting, bool dry_run)
 {
 	printf("%s: %sremoved", name, dry_run ? "would be " : "");
-	if (waiting == 1)
-		printf(
-		    "; 1 run of it waits and can still start: if it is not wanted, type 'jobrun cancel --definition %s' before",
-		    name);
-	else if (waiting > 1)
-		printf("; %" PRId64 " runs of it wait and can still start: if they are not wanted, "
-		       "type 'jobrun cancel --definition %s' before",
-		    waiting, name);
+	if (waiting > 0)
+		printf("; %" PRId64 " run%s of it wait%s and can still start: to end %s, ", waiting,
+		    jr_text_plural(waiting), waiting == 1 ? "s" : "", waiting == 1 ? "it" : "them");
+	if (waiting > 0 && dry_run)
+		printf("first type 'jobrun cancel --definition %s'", name);
+	else if (waiting > 0)
+		fputs("cancel by id or type", stdout);
 	putchar('\n');
 }
 

@@ -7,8 +7,8 @@ with lost as (
 select f.state, f.text, null::bigint, f.consequence, f.command, null::text
 from (
 	select 1 as part, null::name as role, null::text as kind, 'fail' as state, format('everybody may call jobrun.%s%s', min(p.name),
-			case when count(*) > 1 then format(' and %s more functions', count(*) - 1) else '' end) as text,
-		'whoever may use the schema can do what an admin can' as consequence, 'jobrun migrate' as command
+			case when count(*) > 1 then format(' and %s more', count(*) - 1) else '' end) as text,
+		'they run with the rights of the owner, so who may use the schema can do what an admin can' as consequence, 'jobrun migrate' as command
 	from jobrun.public_functions() p(name)
 	having count(*) > 0
 	union all

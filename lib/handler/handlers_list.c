@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct jr_handler *
 jr_handlers_add(struct jr_handlers *handlers, const char *job_type, const char *name)
@@ -112,7 +113,7 @@ jr_handlers_is_about(const char *line, const char *job_type)
 	static const char *const endings[] = {":", ".sql:", ".json:"};
 	size_t len = strlen(job_type);
 
-	if (strncmp(line, job_type, len) != 0)
+	if (strncasecmp(line, job_type, len) != 0)
 		return false;
 	for (size_t i = 0; i < JR_COUNT(endings); i++) {
 		if (strncmp(line + len, endings[i], strlen(endings[i])) == 0)

@@ -173,6 +173,8 @@ look_for_wrong_rights(struct jr_migrate *migrate, struct jr_err *err)
 
 	if (row != NULL)
 		migrate->wrong_rights = jr_pg_int(row, 0, 0, 0);
+	else
+		add_owner(err);
 	PQclear(row);
 	return row != NULL;
 }
@@ -202,7 +204,7 @@ static bool
 refuse_bare_tables(struct jr_err *err)
 {
 	return jr_fail(err, JR_E_CONFIG,
-	    "schema jobrun has tables, but table schema_migrations does not say how they were made (a dump without data?): type DROP SCHEMA jobrun CASCADE; and migrate again");
+	    "schema jobrun has tables, but table schema_migrations does not say how they were made (a dump without data?): save what you need of it, type DROP SCHEMA jobrun CASCADE; and migrate again");
 }
 
 /* Read and compare what has been applied. Inside a transaction. */

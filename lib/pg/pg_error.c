@@ -397,6 +397,7 @@ is_wrong_option(const char *text)
 	    "invalid ",                     /* port, sslmode, ... */
 	    "service file ",                /* not found */
 	    "syntax error in service file", /* and where */
+	    "nested service ",              /* in a service file */
 	    "definition of service ",       /* not found */
 	    "could not match ",             /* the numbers of hosts, addresses and ports differ */
 	};

@@ -281,13 +281,13 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_attempts_archive', 'all_runs', 'job_definitions')
 $fn$;
 
--- public_functions: functions that everybody may call. They have lost what says who may: PostgreSQL lets everybody call a function that was
--- made without it, as a restore without privileges does, and many of them run with the rights of the owner.
+-- public_functions: functions that everybody may call, and that run with the rights of the owner. PostgreSQL lets everybody call a
+-- function that was made without privileges, as a restore without them does.
 create or replace function jobrun.public_functions() returns setof name
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select p.proname
 	from pg_class g join pg_proc p on p.pronamespace = g.relnamespace and p.proowner = g.relowner
-	where g.oid = 'jobrun.job_grants'::regclass and has_function_privilege('public', p.oid, 'execute')
+	where g.oid = 'jobrun.job_grants'::regclass and p.prokind = 'f' and p.prosecdef and has_function_privilege('public', p.oid, 'execute')
 $fn$;
 
 -- lost_rights: what roles may not do although job_grants says so. A restore without privileges or a REVOKE by hand takes rights away, and a
@@ -295,21 +295,23 @@ $fn$;
 -- the archive is, has that right from the next grant or migration on.
 create or replace function jobrun.lost_rights(out role name, out kind text, out what text) returns setof record
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	with wanted as (
+	with owner as (
+		select g.relowner as oid, g.relnamespace as schema from pg_class g where g.oid = 'jobrun.job_grants'::regclass
+	), wanted as (
 		select k.kind, r.what from (select distinct g.kind from jobrun.job_grants g) k cross join lateral jobrun.rights(k.kind) r(what)
 		where r.what <> 'select on ' || jobrun.own_tables()
 	), objects(kind, type, oid, privilege, name) as (
-		select w.kind, 'f', p.oid, 'execute', p.proname from wanted w join pg_proc p on w.what like 'execute on %'
+		select w.kind, 'f', p.oid, 'execute', p.proname
+		from owner o join pg_proc p on p.pronamespace = o.schema and p.proowner = o.oid join wanted w on w.what like 'execute on %'
 			and position(format('jobrun.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) in w.what) > 0
-		where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
 		union
 		select w.kind, 't', c.oid, split_part(w.what, ' ', 1), c.relname
-		from wanted w join pg_class c on c.relkind in ('r', 'p', 'v') and w.what not like 'execute on %' and w.what ~ ('jobrun[.]' || c.relname || '(,|$)')
-		where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+		from owner o join pg_class c on c.relnamespace = o.schema and c.relowner = o.oid and c.relkind in ('r', 'p', 'v')
+		join wanted w on w.what not like 'execute on %' and position(format('jobrun.%I,', c.relname) in w.what || ',') > 0
 		union all
-		select distinct w.kind, 'n', n.oid, 'usage', 'schema jobrun' from wanted w join pg_namespace n on n.nspname = 'jobrun'
+		select distinct w.kind, 'n', o.schema, 'usage', 'schema jobrun' from wanted w cross join owner o
 	)
-	select g.role, g.kind, o.privilege || ' on ' || o.name
+	select r.rolname, g.kind, o.privilege || ' on ' || o.name
 	from jobrun.job_grants g join pg_roles r on r.rolname = g.role join objects o on o.kind = g.kind
 	where not case o.type when 'f' then has_function_privilege(r.oid, o.oid, o.privilege)
 		when 't' then has_any_column_privilege(r.oid, o.oid, o.privilege) else has_schema_privilege(r.oid, o.oid, o.privilege) end
@@ -338,7 +340,7 @@ begin
 	-- of two GRANTs for the same table at once, one fails with "tuple concurrently updated"
 	lock table jobrun.job_grants in share row exclusive mode;
 	if exists (select from jobrun.public_functions()) then
-		perform jobrun.revoke_all('public');
+		execute format('revoke all on function %s from public', jobrun.own_functions());
 	end if;
 	if exists (select from pg_roles o where o.rolname = anew) then
 		perform jobrun.revoke_all(quote_ident(anew));

@@ -101,7 +101,7 @@ declare
 begin
 	if v_copied is not null then
 		return query select 'copy', 'no', true, 'copied', v_copied || ', and nothing is run in it', null::timestamptz,
-			'; ''jobrun migrate --adopt --cancel-waiting'' if that one goes on', 'jobrun migrate --adopt';
+			'; if the original goes on working, type ''jobrun migrate --adopt --cancel-waiting'' instead', 'jobrun migrate --adopt';
 	end if;
 end
 $fn$;

@@ -160,7 +160,7 @@ exception when others then
 end
 $fn$;
 
--- bad_option: the first member of a line of options that its type does not take; null: there is none. PostgreSQL names the value alone.
+-- bad_option: a member of a line of options that its type does not take, and why; null: there is none. PostgreSQL names the value alone.
 create or replace function jobrun.bad_option(line bytea) returns text
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -173,7 +173,7 @@ begin
 	end loop;
 	return null;
 exception when others then
-	return v_member;
+	return v_member || ': ' || sqlerrm;
 end
 $fn$;
 
@@ -232,7 +232,7 @@ exception when others then
 		v_line := jobrun.bad_line(lines);
 		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
 	elsif sqlstate like '22%' then
-		v_text := concat(jobrun.bad_option(v_bytes) || ': ', v_text);
+		v_text := coalesce(jobrun.bad_option(v_bytes), v_text);
 	end if;
 	perform jobrun.raise_in_line(v_line, sqlstate, v_text, v_hint);
 end

@@ -217,7 +217,7 @@ is_open() {
 @test "--per-run: unknown or senseless options exit with 65 and the number of the line" {
 	for line in '{"queeu":"x"}|no option "queeu"' '5|is an object like' '[]|is an object like' '{"run_in":"5 parsecs"}|run_in: .*interval' \
 		'{"run_in":"-5m"}|negative' '{"run_in":"5"}|run_in "5" has no unit; write 5s or 5m' '{"timeout":30}|must be a string' \
-		'{"expires_in":" 1.5 "}|has no unit' '{"run_at":"infinity"}|never comes' '{"priority":"high"}|priority: .*integer.*high' '{"run_at":"25:99"}|run_at: .*25:99' '{"priority":5000}|range' \
+		'{"expires_in":" 1.5 "}|has no unit' '{"run_at":"infinity"}|never comes' '{"priority":"high"}|priority: .*integer.*high' '{"priority":"high","max_attempts":"many"}|max_attempts: .*"many"' '{"run_at":"25:99"}|run_at: .*25:99' '{"priority":5000}|range' \
 		'{"queue":"No Queue"}|not a name' '{"idempotency_key":""}|0 bytes' '{"on_conflict":"what"}|on_conflict' \
 		'{"payload":{"a":}}|JSON|json'; do
 		printf '{}\n\n%s\n{}\n' "${line%%|*}" >lines

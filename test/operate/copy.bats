@@ -173,7 +173,7 @@ drop_moved() {
 }
 
 @test "copies = refuse: explain and list --waiting say that nothing starts here, and what to type" {
-	local here='this database was copied or moved here from another \(.*\), and nothing is run in it; .jobrun migrate --adopt --cancel-waiting. if that one goes on'
+	local here='this database was copied or moved here from another \(.*\), and nothing is run in it; if the original goes on working, type .jobrun migrate --adopt --cancel-waiting. instead'
 
 	jr_ok run
 	jr_ok define nightly --type work --schedule @hourly

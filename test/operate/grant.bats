@@ -921,7 +921,7 @@ cells() {
 		q 'grant execute on all functions in schema jobrun to public'
 		jr doctor grants
 		assert_equal "$status" 1
-		assert_line --regexp '^FAIL +grants +everybody may call jobrun\.[a-z_]+ and [0-9]+ more functions: .*'
+		assert_line --regexp '^FAIL +grants +everybody may call jobrun\.[a-z_]+ and [0-9]+ more: .*'
 		# shellcheck disable=SC2086 # words
 		jr_ok $what
 		q_is 0 "$made"

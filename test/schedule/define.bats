@@ -297,7 +297,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 }
 
 @test "define --remove says how many runs of the definition wait, and what to type before" {
-	local stays='wait and can still start: if they are not wanted, type .jobrun cancel --definition a. before'
+	local stays='2 runs of it wait and can still start: to end them,'
 
 	handler a <<<'exit 0'
 	jr_ok define a --schedule @yearly
@@ -308,13 +308,13 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	enqueue --definition a --in 1h
 	enqueue --definition b
 	jr_ok define --remove a b -n
-	assert_line --index 0 --regexp "^a: would be removed; 2 runs of it $stays$"
-	assert_line --index 1 "b: would be removed; 1 run of it waits and can still start: if it is not wanted, type 'jobrun cancel --definition b' before"
+	assert_line --index 0 --regexp "^a: would be removed; $stays first type 'jobrun cancel --definition a'$"
+	assert_line --index 1 "b: would be removed; 1 run of it waits and can still start: to end it, first type 'jobrun cancel --definition b'"
 	jr_ok cancel --definition b
 	jr_ok define --remove b
 	assert_output 'b: removed'
 	jr_ok define --remove a
-	assert_output --regexp "^a: removed; 2 runs of it $stays$"
+	assert_output --regexp "^a: removed; $stays cancel by id or type$"
 	# They are there, but not by that name.
 	jr_ok list --waiting
 	assert_equal "${#lines[@]}" 3
