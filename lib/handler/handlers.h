@@ -59,7 +59,7 @@ const struct jr_handler *jr_handlers_find(const struct jr_handlers *handlers, co
 /* Why a job type has no handler here: its line of `problems`, NULL if there is none. Borrowed. */
 const char *jr_handlers_problem_of(const struct jr_handlers *handlers, const char *job_type) JR_MUST;
 
-/* Is this line of `problems` about a file that would be the handler of this job type? */
+/* Is this line of `problems` about a file that would be the handler of this job type, if case did not matter? */
 bool jr_handlers_is_about(const char *problem, const char *job_type) JR_MUST;
 
 /* After the last work: free the state of all kinds in `host`. */

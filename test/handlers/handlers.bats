@@ -87,6 +87,10 @@ row() {
 	assert_output --regexp '^! mail: '
 	jr_ok handlers nobody
 	assert_equal "$output" "! no handler for nobody: put an executable file nobody, or nobody.sql or nobody.json, into $JOBRUN_HANDLERS"
+	install -m 755 /dev/null "$JOBRUN_HANDLERS/Send_mail"
+	jr_ok handlers send_mail
+	assert_output --partial '! Send_mail: not a job type'
+	rm "$JOBRUN_HANDLERS/Send_mail"
 	jr handlers --check backup
 	assert_equal "$status" 1
 	assert_equal "$(awk '{ print $1, $1 == "!" ? $2 : "" }' <<<"$output" | paste -sd,)" 'TYPE ,backup ,! mail:,! other:'

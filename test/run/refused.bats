@@ -126,6 +126,8 @@ asks_for_password() {
 	PGSERVICEFILE=$PWD/none JR_TIMEOUT=5 refused 78 'service file .* not found' -d service=x
 	printf '[x]\nhost\n' >services
 	PGSERVICEFILE=$PWD/services JR_TIMEOUT=5 refused 78 'syntax error in service file .*, line 2' -d service=x
+	printf '[x]\nservice=y\n' >services
+	PGSERVICEFILE=$PWD/services JR_TIMEOUT=5 refused 78 'nested service specifications not supported' -d service=x
 }
 
 @test "unknown options, job types and bad values are exit 64" {
