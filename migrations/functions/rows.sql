@@ -1,4 +1,5 @@
--- rows: insert the rows that must exist, and analyse the small tables. Values that people have changed stay.
+-- rows: insert the rows that must exist, analyse the small tables, and let ANALYZE read little of the large ones. Values that people
+-- have changed stay.
 
 -- The one row of settings. No run has ended yet, so the sums are complete. The identity of this database is recorded
 -- here once; later only adopt() changes it.
@@ -21,3 +22,26 @@ on conflict do nothing;
 -- Each tick reads these tables, and they change too little for autovacuum ever to analyse them. Without statistics the planner
 -- adds up the width of their columns anew in each session, which is a twentieth of what a tick costs the server.
 analyze jobrun.settings, jobrun.schema_migrations, jobrun.job_definitions;
+
+-- No plan here needs more than rough statistics, and autovacuum analyses these tables often. So it reads 3,000 rows for it instead of
+-- 30,000, which is a tenth of the work. Columns of indexes are those with an expression; PostgreSQL 17 says null for the default.
+do $do$
+declare
+	v_column record;
+begin
+	for v_column in
+		select c.relkind, a.attrelid::regclass as relation, a.attnum, a.attname
+		from unnest('{jobrun.job_runs,jobrun.job_attempts}'::regclass[]) t(oid)
+		join pg_catalog.pg_class c on c.oid = t.oid or c.oid in (select i.indexrelid from pg_catalog.pg_index i where i.indrelid = t.oid)
+		join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+		where coalesce(a.attstattarget, -1) = -1
+			and (c.relkind = 'r' or (select i.indkey[a.attnum - 1] = 0 from pg_catalog.pg_index i where i.indexrelid = c.oid))
+	loop
+		if v_column.relkind = 'r' then
+			execute format('alter table %s alter column %I set statistics 10', v_column.relation, v_column.attname);
+		else
+			execute format('alter index %s alter column %s set statistics 10', v_column.relation, v_column.attnum);
+		end if;
+	end loop;
+end
+$do$;
