@@ -76,6 +76,7 @@ class Lab:
         self.templates = {}
         self.databases = 0
         self.latest = None
+        self.alone = False
         self.children = []
         self.peers = None
         self.server = ""
@@ -122,7 +123,13 @@ class Lab:
         self.sql("postgres", "do $$ begin for i in 1..128 loop %s; end loop; end $$;\ncheckpoint;\n" % fill)
 
     def autovacuum(self, on):
-        """Once a second, so that it does not come by chance; or not at all."""
+        """Once a second, so that it does not come by chance; or not at all. It comes to each database as often, also to those in
+        which nothing happens: so there is none besides the one that is measured."""
+        self.alone = on
+        if on:
+            self.drop("datname not in ('postgres', 'template0', 'template1')")
+            self.templates = {}
+            self.latest = None
         change = "set autovacuum = on;\nalter system set autovacuum_naptime = '1s'" if on else "reset all"
         self.sql("postgres", "alter system %s;\nselect pg_reload_conf();\n" % change)
 
@@ -164,12 +171,13 @@ class Lab:
     def fresh(self, template):
         """A copy of that database. The one before it goes."""
         if self.latest:
-            # A command that has failed may have left sessions.
-            left = "select from pg_stat_activity a, pg_terminate_backend(a.pid) where a.datname = '%s';\n" % self.latest
-            self.sql("postgres", left + "drop database " + self.latest)
+            self.drop("datname = '%s'" % self.latest)
         self.databases += 1
         self.latest = "bench%d" % self.databases
         self.sql("postgres", "create database %s template %s" % (self.latest, template))
+        if self.alone:
+            self.drop("datname = '%s'" % template)
+            self.templates = {}
         return self.latest
 
     def keep(self, template):
@@ -178,6 +186,12 @@ class Lab:
         name = "kept%d" % self.databases
         self.sql("postgres", "create database %s template %s" % (name, template))
         return name
+
+    def drop(self, which):
+        """Also if a command that has failed has left sessions."""
+        self.sql("postgres", "select pg_terminate_backend(pid) from pg_stat_activity where " + which)
+        names = self.sql("postgres", "select datname from pg_database where " + which).split()
+        self.sql("postgres", "".join("drop database %s;\n" % name for name in names))
 
     def settle(self, database, analyze=False):
         """Before each timed command: nothing is left to write but what it writes itself."""
