@@ -123,8 +123,8 @@ class Lab:
         self.sql("postgres", "do $$ begin for i in 1..128 loop %s; end loop; end $$;\ncheckpoint;\n" % fill)
 
     def autovacuum(self, on):
-        """Once a second, so that it does not come by chance; or not at all. It comes to each database as often, also to those in
-        which nothing happens: so there is none besides the one that is measured."""
+        """Once a second, so that it does not come by chance; or not at all. It visits each database once a second, also those in
+        which nothing happens: so there is none besides the measured one and those of the server itself."""
         self.alone = on
         if on:
             self.drop("datname not in ('postgres', 'template0', 'template1')")
@@ -163,6 +163,7 @@ class Lab:
         """The name of a database to copy; make(name) fills it the first time."""
         if name not in self.templates:
             database = "like_" + name
+            self.drop("datname = '%s'" % database)  # if it could not be filled before
             self.sql("postgres", "create database " + database)
             make(database)
             self.templates[name] = database
@@ -177,7 +178,7 @@ class Lab:
         self.sql("postgres", "create database %s template %s" % (self.latest, template))
         if self.alone:
             self.drop("datname = '%s'" % template)
-            self.templates = {}
+            self.templates = {k: v for k, v in self.templates.items() if v != template}
         return self.latest
 
     def keep(self, template):

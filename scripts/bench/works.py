@@ -305,7 +305,7 @@ def drains(lab, options, name, n):
         rows.append(Row("its time", "seconds", "s", [Target(1.25, "jobrun")], who=held, higher=False))
     notes = ["%s: --sql-jobs %d was the fastest of 1 to 4" % (name, jobs)]
     if name in VACUUMED:
-        notes.append("%s: autovacuum is on, once a second, and there is no database besides the measured one" % name)
+        notes.append("%s: autovacuum is on, once a second, and no other work has left a database" % name)
     return Work(name, contenders, rows, notes=notes)
 
 

@@ -106,11 +106,16 @@ reads() {
 
 @test "ANALYZE, as autovacuum does it, reads 3,000 rows of a large table; what people have set stays when functions change" {
 	for table in job_runs job_attempts; do
-		q "analyze verbose jobrun.$table" 2>&1 | grep 'contain' | grep ' 3000 rows in sample' || fail "another sample of $table"
+		q "analyze verbose jobrun.$table" 2>&1 | grep ' 3000 rows in sample' || fail "another sample of $table"
 	done
+	# A virtual column, new in PostgreSQL 18, has no target.
+	generated=$(q "select case when current_setting('server_version_num')::integer >= 180000 then 'virtual' else 'stored' end")
 	q 'alter table jobrun.job_runs alter payload set statistics 20' 'alter table jobrun.job_runs alter result set statistics -1' \
+		'alter index jobrun.job_runs_bound alter 4 set statistics 20' 'alter index jobrun.job_runs_bound alter 5 set statistics -1' \
+		"alter table jobrun.job_runs add mine text, add twice bigint generated always as (id * 2) $generated" \
 		"update jobrun.schema_migrations set version = 0, checksum = 'x' where name = 'functions'"
 	jr_ok migrate
-	q_is 'payload|20 result|10' "select string_agg(a.attname || '|' || a.attstattarget, ' ' order by a.attname) from pg_attribute a
-		where a.attrelid = 'jobrun.job_runs'::regclass and a.attname in ('payload', 'result')"
+	q_is '20|10|20|10|10' "select string_agg(a.attstattarget::text, '|' order by array_position('{payload,result,coalesce,coalesce1,mine}', a.attname::text))
+		from pg_attribute a where a.attrelid in ('jobrun.job_runs'::regclass, 'jobrun.job_runs_bound'::regclass)
+			and a.attname in ('payload', 'result', 'coalesce', 'coalesce1', 'mine')"
 }
