@@ -39,11 +39,11 @@ setup() {
 
 	jr_ok stats --by queue
 	assert_line --regexp '^slow +100 +7 +0 '
-	assert_line --regexp '^default +10 +- +1 '
+	assert_line --regexp '^default +10 +0 +1 '
 	jr_ok stats --by hour --time-zone UTC
 	assert_equal "${#lines[@]}" 3
 	assert_regex "${lines[1]}" "^$(q "select to_char(stats_until at time zone 'UTC' - interval '2 hours', 'YYYY-MM-DD HH24:MI') from jobrun.settings") +110 +7 +0 "
-	assert_regex "${lines[2]}" "^$(q "select to_char(stats_until at time zone 'UTC', 'YYYY-MM-DD HH24:MI') from jobrun.settings") +0 +- +1 "
+	assert_regex "${lines[2]}" "^$(q "select to_char(stats_until at time zone 'UTC', 'YYYY-MM-DD HH24:MI') from jobrun.settings") +0 +0 +1 "
 	yesterday=$(q "select to_char((stats_until - interval '30 hours') at time zone 'Asia/Kolkata', 'YYYY-MM-DD') from jobrun.settings")
 	jr_ok stats --by day --time-zone Asia/Kolkata --since 40h
 	assert_regex "${lines[1]}" "^$yesterday +110 "
