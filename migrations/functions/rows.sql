@@ -1,5 +1,5 @@
--- rows: insert the rows that must exist, analyse the small tables, and let ANALYZE read little of the large ones. Values that people
--- have changed stay.
+-- rows: insert the rows that must exist, analyse the small tables, and make ANALYZE read fewer rows of the large ones. Values that
+-- people have changed stay.
 
 -- The one row of settings. No run has ended yet, so the sums are complete. The identity of this database is recorded
 -- here once; later only adopt() changes it.

@@ -189,7 +189,7 @@ class Lab:
         return name
 
     def drop(self, which):
-        """Also if a command that has failed has left sessions."""
+        """Drop these databases, and end the sessions that a failed command may have left there."""
         self.sql("postgres", "select pg_terminate_backend(pid) from pg_stat_activity where " + which)
         names = self.sql("postgres", "select datname from pg_database where " + which).split()
         self.sql("postgres", "".join("drop database %s;\n" % name for name in names))

@@ -22,7 +22,7 @@ measures() {
 	assert_regex "$table" '[|] tick, empty queue [|] [0-9.]+ ms [|] C, libpq: [0-9.]+ ms [|] '
 }
 
-# Together they would take longer than a test may.
+# With the others it would take longer than a test may.
 @test "the measurement of claims does its work" {
 	measures claim
 }
