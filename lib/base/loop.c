@@ -8,8 +8,9 @@
  *
  * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
  * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs
- * with a timer or two each. The timerfd is armed for the first timer, or before: setting it costs more than
- * a turn in which nothing is due. What must hold: items[timer->place] is the timer, for each timer that has a heap.
+ * with a timer or two each. A timer that is set again moves from where it is, often not at all. The timerfd is armed for
+ * the first timer, or before: setting it costs more than a turn in which nothing is due. What must hold:
+ * items[timer->place] is the timer, for each timer that has a heap.
  */
 #include "base/loop.h"
 
@@ -33,11 +34,18 @@ enum {
 	FIRST_WATCH
 };
 
+/* When it is due is here, too: a way through the heap then reads its items alone, and no timer on the way. */
+struct jr_timers_item {
+	int64_t at_ms;
+	uint64_t order; /* breaks ties between equal times */
+	struct jr_timer *timer;
+};
+
 /* The timers that are set, first one first. */
 struct jr_timers {
-	struct jr_timer **items; /* items[0] is the first; a child is never before its parent */
+	struct jr_timers_item *items; /* items[0] is the first; a child is never before its parent */
 	size_t count, room;
-	uint64_t orders; /* the next value of jr_timer.order */
+	uint64_t orders; /* of the next one that is set */
 };
 
 struct jr_loop {
@@ -56,70 +64,80 @@ struct jr_loop {
 };
 
 static bool
-is_before(const struct jr_timer *a, const struct jr_timer *b)
+is_before(const struct jr_timers_item *a, const struct jr_timers_item *b)
 {
 	return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->order < b->order;
 }
 
 static void
-put(struct jr_timers *timers, size_t place, struct jr_timer *timer)
+put(struct jr_timers *timers, size_t place, struct jr_timers_item item)
 {
-	timers->items[place] = timer;
-	timer->place = place;
+	timers->items[place] = item;
+	item.timer->place = place;
 }
 
-/* Fill the hole at `place` with the timer, or with a parent that is later, and so on towards the root. */
-static void
-rise(struct jr_timers *timers, size_t place, struct jr_timer *timer)
+static size_t
+parent(size_t place)
 {
-	while (place > 0 && is_before(timer, timers->items[(place - 1) / 2])) {
-		put(timers, place, timers->items[(place - 1) / 2]);
-		place = (place - 1) / 2;
+	return (place - 1) / 2;
+}
+
+/* Fill the hole at `place` with the item, or with a parent that is later, and so on towards the root. */
+static void
+rise(struct jr_timers *timers, size_t place, struct jr_timers_item item)
+{
+	while (place > 0 && is_before(&item, &timers->items[parent(place)])) {
+		put(timers, place, timers->items[parent(place)]);
+		place = parent(place);
 	}
-	put(timers, place, timer);
+	put(timers, place, item);
 }
 
-/* Fill the hole at `place` with the timer, or with a child that is earlier, and so on towards the leaves. */
+/* Fill the hole at `place` with the item, or with a child that is earlier, and so on towards the leaves. */
 static void
-sink(struct jr_timers *timers, size_t place, struct jr_timer *timer)
+sink(struct jr_timers *timers, size_t place, struct jr_timers_item item)
 {
 	for (size_t child = 2 * place + 1; child < timers->count; child = 2 * place + 1) {
-		if (child + 1 < timers->count && is_before(timers->items[child + 1], timers->items[child]))
+		if (child + 1 < timers->count && is_before(&timers->items[child + 1], &timers->items[child]))
 			child++;
-		if (!is_before(timers->items[child], timer))
+		if (!is_before(&timers->items[child], &item))
 			break;
 		put(timers, place, timers->items[child]);
 		place = child;
 	}
-	put(timers, place, timer);
+	put(timers, place, item);
 }
 
-/* The timer is in no heap; its at_ms is set. */
+/* Fill the hole at `place` with the item, wherever that belongs. */
 static void
-add_timer(struct jr_timers *timers, struct jr_timer *timer)
+fill(struct jr_timers *timers, size_t place, struct jr_timers_item item)
+{
+	if (place > 0 && is_before(&item, &timers->items[parent(place)]))
+		rise(timers, place, item);
+	else
+		sink(timers, place, item);
+}
+
+/* A place at the end. */
+static size_t
+add_place(struct jr_timers *timers)
 {
 	if (timers->count == timers->room) {
 		timers->room = timers->room == 0 ? 16 : timers->room * 2;
-		timers->items = jr_xrealloc(timers->items, timers->room, sizeof(struct jr_timer *));
+		timers->items = jr_xrealloc(timers->items, timers->room, sizeof(struct jr_timers_item));
 	}
-	timer->heap = timers;
-	timer->order = timers->orders++;
-	rise(timers, timers->count++, timer);
+	return timers->count++;
 }
 
 /* The timer is in this heap. */
 static void
 remove_timer(struct jr_timers *timers, struct jr_timer *timer)
 {
-	struct jr_timer *last = timers->items[--timers->count];
+	struct jr_timers_item last = timers->items[--timers->count];
 
 	timer->heap = NULL;
-	if (last == timer)
-		return;
-	if (is_before(last, timer))
-		rise(timers, timer->place, last);
-	else
-		sink(timers, timer->place, last);
+	if (last.timer != timer)
+		fill(timers, timer->place, last);
 }
 
 /* Unset all timers that are left and free the heap. */
@@ -127,8 +145,8 @@ static void
 release_timers(struct jr_timers *timers)
 {
 	for (size_t i = 0; i < timers->count; i++) {
-		timers->items[i]->heap = NULL;
-		timers->items[i]->at_ms = JR_NEVER;
+		timers->items[i].timer->heap = NULL;
+		timers->items[i].timer->at_ms = JR_NEVER;
 	}
 	free(timers->items);
 	*timers = (struct jr_timers){.count = 0};
@@ -275,11 +293,19 @@ jr_timer_init(struct jr_timer *timer, jr_timer_fn *fn, void *ctx)
 void
 jr_timer_set(struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms)
 {
-	jr_timer_cancel(timer);
-	if (at_ms == JR_NEVER)
+	struct jr_timers *timers = &loop->timers;
+
+	if (at_ms == JR_NEVER) {
+		jr_timer_cancel(timer);
 		return;
+	}
+	if (timer->heap == NULL) {
+		jr_timer_cancel(timer); /* it may be in the list of due ones */
+		timer->heap = timers;
+		timer->place = add_place(timers);
+	} /* else it moves from where it is, which is most often not far */
 	timer->at_ms = at_ms;
-	add_timer(&loop->timers, timer);
+	fill(timers, timer->place, (struct jr_timers_item){.at_ms = at_ms, .order = timers->orders++, .timer = timer});
 }
 
 void
@@ -296,7 +322,7 @@ jr_timer_cancel(struct jr_timer *timer)
 static int64_t
 first_ms(const struct jr_loop *loop)
 {
-	return loop->timers.count > 0 ? loop->timers.items[0]->at_ms : JR_NEVER;
+	return loop->timers.count > 0 ? loop->timers.items[0].at_ms : JR_NEVER;
 }
 
 /* Let timer_fd be readable when the first timer is due, or before. */
@@ -363,8 +389,8 @@ collect_due(struct jr_loop *loop, int64_t now_ms)
 {
 	struct jr_timer **end = &loop->due;
 
-	while (loop->timers.count > 0 && loop->timers.items[0]->at_ms <= now_ms) {
-		struct jr_timer *timer = loop->timers.items[0];
+	while (loop->timers.count > 0 && loop->timers.items[0].at_ms <= now_ms) {
+		struct jr_timer *timer = loop->timers.items[0].timer;
 
 		remove_timer(&loop->timers, timer);
 		timer->next = NULL;

@@ -40,7 +40,6 @@ struct jr_timer {
 	void *ctx;
 	struct jr_timers *heap;        /* the loop's heap, while set */
 	size_t place;                  /* index in that heap */
-	uint64_t order;                /* breaks ties between equal times */
 	struct jr_timer *next, **prev; /* in the loop's list of due timers */
 };
 

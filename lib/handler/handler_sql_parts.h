@@ -71,7 +71,8 @@ struct jr_handler_sql {
 	struct jr_handler_sql_work *over, **over_tail;
 	struct jr_timer closing;   /* closes bad connections before... */
 	struct jr_timer reporting; /* ...this one reports the ends that depend on it */
-	struct jr_handler_sql_work *watched;
+	/* As they were started, so most often in the order of their leases. */
+	struct jr_handler_sql_work *watched, **watched_tail;
 	struct jr_timer watching; /* sends the watchdog a later time */
 	int64_t watched_ms;       /* the time that the watchdog has */
 };

@@ -24,6 +24,7 @@ notify(struct jr_handler_sql *sql, int64_t at_ms)
 	jr_watchdog_guard(sql->host->watchdog, at_ms);
 }
 
+/* No work has an earlier time than the watchdog, so the first one that has the same time ends the search. */
 static void
 notify_first(void *ctx)
 {
@@ -33,6 +34,8 @@ notify_first(void *ctx)
 	for (const struct jr_handler_sql_work *work = sql->watched; work != NULL; work = work->watch_next) {
 		if (work->lease_end_ms < first_ms)
 			first_ms = work->lease_end_ms;
+		if (first_ms <= sql->watched_ms)
+			break;
 	}
 	notify(sql, first_ms);
 }
@@ -40,6 +43,7 @@ notify_first(void *ctx)
 void
 jr_handler_sql_watch_init(struct jr_handler_sql *sql)
 {
+	sql->watched_tail = &sql->watched;
 	sql->watched_ms = JR_NEVER;
 	jr_timer_init(&sql->watching, notify_first, sql);
 }
@@ -59,11 +63,10 @@ jr_handler_sql_watch(struct jr_handler_sql_work *work, int64_t deadline_ms)
 	struct jr_handler_sql *sql = work->sql;
 
 	if (work->watch_prev == NULL) {
-		work->watch_next = sql->watched;
-		work->watch_prev = &sql->watched;
-		if (work->watch_next != NULL)
-			work->watch_next->watch_prev = &work->watch_next;
-		sql->watched = work;
+		work->watch_next = NULL;
+		work->watch_prev = sql->watched_tail;
+		*sql->watched_tail = work;
+		sql->watched_tail = &work->watch_next;
 	}
 	work->lease_end_ms = lease_end(sql, deadline_ms);
 	if (work->lease_end_ms < sql->watched_ms)
@@ -75,13 +78,17 @@ jr_handler_sql_watch(struct jr_handler_sql_work *work, int64_t deadline_ms)
 void
 jr_handler_sql_unwatch(struct jr_handler_sql_work *work)
 {
+	struct jr_handler_sql *sql = work->sql;
+
 	if (work->watch_prev == NULL)
 		return;
 	*work->watch_prev = work->watch_next;
 	if (work->watch_next != NULL)
 		work->watch_next->watch_prev = work->watch_prev;
+	else
+		sql->watched_tail = work->watch_prev;
 	work->watch_prev = NULL;
-	jr_timer_set(work->sql->host->loop, &work->sql->watching, 0);
+	jr_timer_set(sql->host->loop, &sql->watching, 0);
 }
 
 void
