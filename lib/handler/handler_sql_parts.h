@@ -61,6 +61,8 @@ struct jr_handler_sql_conn {
 	struct jr_handler_sql_txn *txn; /* its user; NULL: it is idle or to be closed */
 	bool idle, bad;                 /* bad: to be closed */
 	bool cancelled;                 /* a cancel was sent, and may still arrive */
+	bool used;                      /* it has had a transaction before this one */
+	size_t room;                    /* jr_handler_sql_conn_add_room has asked for so many bytes */
 };
 
 /* The state that all sql handlers of a runner share. */
@@ -84,6 +86,8 @@ void jr_handler_sql_conn_give(struct jr_handler_sql_conn *conn); /* its session 
 void jr_handler_sql_conn_drop(
     struct jr_handler_sql_conn *conn); /* close it in the next turn of the loop; ignore its replies from now on */
 void jr_handler_sql_conn_cancel(struct jr_handler_sql_conn *conn);
+/* Before a statement whose parameter has so many bytes: let the server keep the memory that such a statement takes. */
+void jr_handler_sql_conn_add_room(struct jr_handler_sql_conn *conn, struct jr_request *request, size_t bytes);
 void jr_handler_sql_conn_add_cleaning(struct jr_request *request);
 void jr_handler_sql_conn_clean_after(
     const struct jr_handler_sql_conn *conn, struct jr_request *request); /* clean the session if it is rolled back */

@@ -234,7 +234,7 @@ on_opened(void *ctx, const struct jr_reply *reply)
 	if (txn == NULL)
 		return;
 	if (reply->end == JR_PG_DONE) {
-		judge(txn, reply->results[1]);
+		judge(txn, reply->results[reply->result_count - 1]);
 		return;
 	}
 	give_back(txn, reply->end);
@@ -268,11 +268,14 @@ add_statement(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 	char *payload;
 
 	if (!jr_handler_sql_is_batched(txn->handler)) {
-		jr_request_add_foreign(request, sql, txn->works[0]->run->payload, 1);
+		payload = txn->works[0]->run->payload;
+		jr_handler_sql_conn_add_room(txn->conn, request, payload == NULL ? 0 : strlen(payload));
+		jr_request_add_foreign(request, sql, payload, 1);
 		return;
 	}
 	/* Ask for one row more than there are runs: that is enough to see that there are too many. */
 	payload = jr_handler_sql_group_payload(txn->works, txn->count);
+	jr_handler_sql_conn_add_room(txn->conn, request, strlen(payload));
 	jr_request_add_foreign(request, sql, payload, txn->count + 1);
 	free(payload);
 }
