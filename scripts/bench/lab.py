@@ -115,6 +115,7 @@ class Lab:
         self.server = self.pg_local("start", *options).rsplit(" dbname=", 1)[0]
         self.socket = self.server.split()[0].split("=", 1)[1]
         self.postmaster = int(self.sql("postgres", "select pg_read_file('postmaster.pid')").split()[0])
+        self.sql("postgres", "alter database template1 is_template false;\ndrop database template1;\n")  # see autovacuum
 
     def warm(self):
         """As much write-ahead log as the server keeps. A new segment costs more than the work that is written to it, so
@@ -124,10 +125,11 @@ class Lab:
 
     def autovacuum(self, on):
         """Once a second, so that it does not come by chance; or not at all. It visits each database once a second, also those in
-        which nothing happens: so there is none besides the measured one and those of the server itself."""
+        which nothing happens: so there is none besides the measured one and postgres, from which databases are made. (It never
+        visits template0.)"""
         self.alone = on
         if on:
-            self.drop("datname not in ('postgres', 'template0', 'template1')")
+            self.drop("datname not in ('postgres', 'template0')")
             self.templates = {}
             self.latest = None
         change = "set autovacuum = on;\nalter system set autovacuum_naptime = '1s'" if on else "reset all"
@@ -164,7 +166,7 @@ class Lab:
         if name not in self.templates:
             database = "like_" + name
             self.drop("datname = '%s'" % database)  # if it could not be filled before
-            self.sql("postgres", "create database " + database)
+            self.sql("postgres", "create database %s template template0" % database)
             make(database)
             self.templates[name] = database
         return self.templates[name]
