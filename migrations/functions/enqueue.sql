@@ -326,9 +326,10 @@ begin
 end
 $fn$;
 
--- insert_many: insert a run for each payload, with what run_of_many has returned. Returns the ids in the same order.
+-- insert_many: insert a run for each payload, with what run_of_many has returned. Returns the ids in the same order. A plan for
+-- these very payloads would have copies of the whole array in it: hence force_generic_plan, here and in what calls it.
 create or replace function jobrun.insert_many(run jobrun.job_runs, payloads jsonb[]) returns setof bigint
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
 #variable_conflict use_column
 declare
 	v_new   constant jobrun.job_runs := run;
@@ -450,7 +451,7 @@ create or replace function jobrun.enqueue_many(
 	parent_id       bigint      default null,
 	trace_context   text        default null)
 returns setof bigint
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
 declare
 	v_new jobrun.job_runs;
 begin

@@ -42,7 +42,7 @@ $fn$;
 
 -- enqueue_many_with: enqueue_many with these options, which have no keys; returns how many.
 create or replace function jobrun.enqueue_many_with(job_type text, payloads jsonb[], o jobrun.run_options) returns bigint
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
 begin
 	if o.on_conflict <> 'keep' then
 		perform jobrun.check_conflict(o.on_conflict, o.unique_key);
