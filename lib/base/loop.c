@@ -8,8 +8,8 @@
  *
  * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
  * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs
- * with a timer or two each. A timer that is set again moves from where it is, often not at all. The timerfd is armed for
- * the first timer, or before: setting it costs more than a turn in which nothing is due. What must hold:
+ * with a timer or two each. A timer that is set again moves from where it is, often not at all. The timerfd is armed
+ * for the first timer, or before: setting it costs more than a turn in which nothing is due. What must hold:
  * items[timer->place] is the timer, for each timer that has a heap.
  */
 #include "base/loop.h"
