@@ -34,7 +34,7 @@ enum {
 	FIRST_WATCH
 };
 
-/* When it is due is here, too: a way through the heap then reads its items alone, and no timer on the way. */
+/* The time is copied here, so that comparisons do not read the timers. */
 struct jr_timers_item {
 	int64_t at_ms;
 	uint64_t order; /* breaks ties between equal times */
@@ -45,7 +45,7 @@ struct jr_timers_item {
 struct jr_timers {
 	struct jr_timers_item *items; /* items[0] is the first; a child is never before its parent */
 	size_t count, room;
-	uint64_t orders; /* of the next one that is set */
+	uint64_t orders; /* the `order` of the next timer that is set */
 };
 
 struct jr_loop {
@@ -299,11 +299,13 @@ jr_timer_set(struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms)
 		jr_timer_cancel(timer);
 		return;
 	}
+	/* If it is in the heap, it moves from where it is. */
 	if (timer->heap == NULL) {
 		jr_timer_cancel(timer); /* it may be in the list of due ones */
 		timer->heap = timers;
 		timer->place = add_place(timers);
-	} /* else it moves from where it is, which is most often not far */
+	}
+	assert(timer->heap == timers); /* a timer belongs to one loop */
 	timer->at_ms = at_ms;
 	fill(timers, timer->place, (struct jr_timers_item){.at_ms = at_ms, .order = timers->orders++, .timer = timer});
 }

@@ -73,7 +73,7 @@ struct jr_handler_sql {
 	struct jr_handler_sql_work *over, **over_tail;
 	struct jr_timer closing;   /* closes bad connections before... */
 	struct jr_timer reporting; /* ...this one reports the ends that depend on it */
-	/* As they were started, so most often in the order of their leases. */
+	/* In the order in which they were started, which is most often that of the ends of their leases. */
 	struct jr_handler_sql_work *watched, **watched_tail;
 	struct jr_timer watching; /* sends the watchdog a later time */
 	int64_t watched_ms;       /* the time that the watchdog has */

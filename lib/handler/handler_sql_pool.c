@@ -20,7 +20,7 @@
 #define CONNECT_MS 10000
 #define ROOM_FROM 16384 /* smaller parameters take little memory */
 #define ROOM_RATIO 16 /* while the server reads a jsonb, it takes up to 13 times the text (measured: small payloads) */
-#define ROOM_MOST ((size_t)8 << 20)
+#define ROOM_MOST ((size_t)8 << 20) /* what the server keeps has a bound, though larger parameters take more */
 
 static const char *const cleaning[] = {jr_sql_session_reset_user, jr_sql_session_reset_role, jr_sql_session_clean};
 
@@ -92,13 +92,14 @@ jr_handler_sql_conn_add_cleaning(struct jr_request *request)
 /*
  * Batches of a thousand runs took a fifth more of the server's processor time without this (session_room.sql). The
  * first transaction of a connection goes without it: often it is the only one. Behind a pooler the next transaction may
- * be in another session, which has not been asked; it is only slower.
+ * be in another session, which has not been asked and is only slower; and the one that was asked keeps the memory,
+ * whoever uses it then. The limit becomes twice the block, so it is half of the room.
  */
 void
 jr_handler_sql_conn_add_room(struct jr_handler_sql_conn *conn, struct jr_request *request, size_t bytes)
 {
-	char half[24];
-	const char *values[] = {half};
+	char block[24];
+	const char *values[] = {block};
 	size_t room = (size_t)ROOM_FROM * ROOM_RATIO;
 
 	if (!conn->used || bytes < ROOM_FROM)
@@ -108,7 +109,7 @@ jr_handler_sql_conn_add_room(struct jr_handler_sql_conn *conn, struct jr_request
 	if (room <= conn->room)
 		return;
 	conn->room = room;
-	jr_print_int(half, (int64_t)room / 2);
+	jr_print_int(block, (int64_t)room / 2 / 1024);
 	jr_request_add(request, jr_sql_session_room, JR_COUNT(values), values);
 }
 

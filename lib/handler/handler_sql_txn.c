@@ -264,13 +264,12 @@ add_parameters(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 static void
 add_statement(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 {
-	const char *sql = txn->handler->sql;
+	const char *sql = txn->handler->sql, *own = txn->works[0]->run->payload;
 	char *payload;
 
 	if (!jr_handler_sql_is_batched(txn->handler)) {
-		payload = txn->works[0]->run->payload;
-		jr_handler_sql_conn_add_room(txn->conn, request, payload == NULL ? 0 : strlen(payload));
-		jr_request_add_foreign(request, sql, payload, 1);
+		jr_handler_sql_conn_add_room(txn->conn, request, own == NULL ? 0 : strlen(own));
+		jr_request_add_foreign(request, sql, own, 1);
 		return;
 	}
 	/* Ask for one row more than there are runs: that is enough to see that there are too many. */

@@ -24,7 +24,7 @@ notify(struct jr_handler_sql *sql, int64_t at_ms)
 	jr_watchdog_guard(sql->host->watchdog, at_ms);
 }
 
-/* No work has an earlier time than the watchdog, so the first one that has the same time ends the search. */
+/* No work has an earlier time than the one that the watchdog has, so a work with the same time ends the search. */
 static void
 notify_first(void *ctx)
 {

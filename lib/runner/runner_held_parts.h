@@ -54,7 +54,7 @@ bool jr_held_was_doubted(const struct jr_held *held);
 
 /* --- runner_held.c --- */
 
-#define JR_HELD_BUCKETS 8192
+#define JR_HELD_BUCKETS 4096
 
 struct jr_held_set {
 	struct jr_held *first;

@@ -327,7 +327,8 @@ end
 $fn$;
 
 -- insert_many: insert a run for each payload, with what run_of_many has returned. Returns the ids in the same order. A plan for
--- these very payloads would have copies of the whole array in it: hence force_generic_plan, here and in what calls it.
+-- these very payloads would have copies of the whole array in it: hence force_generic_plan, here and in enqueue_many and
+-- enqueue_many_with.
 create or replace function jobrun.insert_many(run jobrun.job_runs, payloads jsonb[]) returns setof bigint
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
 #variable_conflict use_column

@@ -125,8 +125,8 @@ class Lab:
 
     def autovacuum(self, on):
         """Once a second, so that it does not come by chance; or not at all. It visits each database once a second, also those in
-        which nothing happens: so there is none besides the measured one and postgres, from which databases are made. (It never
-        visits template0.)"""
+        which nothing happens: so there is none besides the measured one and postgres, to which the sessions connect that create
+        and drop databases. (It never visits template0.)"""
         self.alone = on
         if on:
             self.drop("datname not in ('postgres', 'template0')")

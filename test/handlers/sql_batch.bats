@@ -176,7 +176,7 @@ exact() {
 	q_is 1 'select count(distinct pid) from done'
 }
 
-# rooms_of "N BYTES"...: a tick with N runs of payloads of so many bytes each. Prints how often it asks the server to keep the memory.
+# rooms_of "N BYTES"...: a tick with N runs of payloads of so many bytes each. Sets rooms: how often it asks the server to keep the memory.
 rooms_of() {
 	local before some
 	before=$(server_log | grep -c -- '-- session_room$' || true)
@@ -185,18 +185,24 @@ rooms_of() {
 	done
 	jr_ok run --sql-jobs 1
 	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
-	echo $(($(server_log | grep -c -- '-- session_room$' || true) - before))
+	rooms=$(($(server_log | grep -c -- '-- session_room$' || true) - before))
 }
 
-@test "from the second large batch of a connection on the server is asked to keep the memory, and for a larger one again" {
+@test "after the first transaction of a connection a large batch asks the server to keep the memory, and a larger one again" {
 	own_cluster -o log_statement=all
 	q 'create table done (run_id bigint, n integer, xid bigint default txid_current(), of integer)'
-	assert_equal "$(rooms_of '200 10')" 0
-	assert_equal "$(rooms_of '50 400')" 0
-	assert_equal "$(rooms_of '300 400')" 1
-	assert_equal "$(rooms_of '300 400' '200 4000')" 2
+	rooms_of '200 10'
+	assert_equal "$rooms" 0
+	rooms_of '50 400'
+	assert_equal "$rooms" 0
+	rooms_of '50 10' '50 400'
+	assert_equal "$rooms" 1
+	rooms_of '300 400'
+	assert_equal "$rooms" 1
+	rooms_of '300 400' '200 4000'
+	assert_equal "$rooms" 2
 	exact
-	q_is '1050|50' 'select count(*), min(of) from done'
+	q_is '1150|50' 'select count(*), min(of) from done'
 }
 
 @test "when one run of a batch is cancelled, it ends and the others go on one by one" {
