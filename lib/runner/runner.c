@@ -288,9 +288,22 @@ send_next(struct jr_runner *runner)
 	return true;
 }
 
+/* The one place from which requests are sent. */
+static void
+send_if_idle(struct jr_runner *runner)
+{
+	if (!jr_pg_is_idle(runner->pg))
+		return;
+	jr_start_sweep(runner);
+	jr_start_ahead(runner);
+	jr_link_learn_addresses(runner);
+	if (send_next(runner) && jr_pg_is_idle(runner->pg))
+		jr_runner_wake_at(runner, 0);
+}
+
 /*
- * Something has happened, and the connection is idle: the one place from which requests are sent. A request that was
- * answered without the server (its transaction was gone) leaves it idle; then there is another look.
+ * Something has happened. If the connection is idle, a request is sent. One that was answered without the server (its
+ * transaction was gone) leaves it idle; then there is another look.
  */
 static void
 on_idle(void *ctx)
@@ -300,13 +313,8 @@ on_idle(void *ctx)
 	if (jr_runner_phase(runner) == JR_PHASE_DONE)
 		return;
 	jr_start_end_ahead(runner); /* also while there is no connection */
-	if (!jr_pg_is_idle(runner->pg))
-		return;
-	jr_start_sweep(runner);
-	jr_start_ahead(runner);
-	jr_link_learn_addresses(runner);
-	if (send_next(runner) && jr_pg_is_idle(runner->pg))
-		jr_runner_wake_at(runner, 0);
+	send_if_idle(runner);
+	jr_start_ready(runner);
 }
 
 /* --grace is over. */

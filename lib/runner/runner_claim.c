@@ -148,6 +148,7 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 	for (size_t i = 0; i < rows; i++) {
 		struct jr_run *run = jr_queue_read_run(result, i, cursor);
 		struct jr_permit *permit;
+		void (*take)(struct jr_runner *, struct jr_run *, int64_t, struct jr_permit *);
 
 		if (i >= ahead_from) {
 			jr_start_take_ahead(runner, run, begun_at(runner, result, i, sent_ms, adopted));
@@ -160,7 +161,8 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 			open = shared;
 			jr_permit_share(open);
 		}
-		jr_start_take(runner, run, begun_at(runner, result, i, sent_ms, adopted), permit);
+		take = permit != NULL && permit == shared ? jr_start_take_batched : jr_start_take;
+		take(runner, run, begun_at(runner, result, i, sent_ms, adopted), permit);
 	}
 	if (open != NULL)
 		jr_permit_leave(runner, open);

@@ -157,12 +157,14 @@ struct jr_start {
 	int64_t alive_ms; /* when it was seen to live last */
 	int64_t ended;    /* handlers that have ended, and runs that ended without having been started */
 	int64_t counted;  /* claimed runs that --max-runs counts: not housekeeping, nor those that were given back */
+	struct jr_held *ready, **ready_end; /* of batches, in the order of the claims: jr_start_ready starts them */
 };
 
 /* Its part of struct jr_held. */
 struct jr_held_start {
 	struct jr_attempt *attempt; /* RUNNING */
 	int64_t begun_ms;           /* RUNNING: when its handler was started */
+	struct jr_held *ready_next, **ready_prev; /* CLAIMED, of a batch; ready_prev NULL: it is not in the list */
 	struct jr_outcome outcome;  /* from ENDED on */
 	struct jr_timer offer;      /* from ENDED on: how long the outcome is offered */
 	bool lost;                  /* RUNNING, IN_DOUBT: the lease is lost, and nothing is written any more */
@@ -176,6 +178,9 @@ void jr_start_finish(struct jr_held *held, enum jr_held_phase end); /* ACCEPTED 
 void jr_start_sweep(struct jr_runner *runner); /* what an impossible change has left behind is stopped and dropped */
 /* Takes a claimed run, as jr_held_add, and starts its handler or ends it. */
 void jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
+/* The same for a run of a batch. It starts at the next jr_start_ready, which comes when a request has been sent. */
+void jr_start_take_batched(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
+void jr_start_ready(struct jr_runner *runner);
 void jr_start_take_ahead(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms); /* it waits for a permit */
 void jr_start_ahead(struct jr_runner *runner);     /* those that wait, as far as there are permits */
 void jr_start_end_ahead(struct jr_runner *runner); /* those that have waited too long; all when draining */
