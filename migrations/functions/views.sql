@@ -68,7 +68,7 @@ select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts,
 	r.trace_context,
 	r.payload::text    as payload,
 	r.runner_id,
-	floor(extract(epoch from r.started_at) * 1000)::bigint as started_ms,
+	(date_part('epoch', r.started_at) * 1000)::bigint   as started_ms,
 	case when r.slot is not null then replace(jobrun.slot_text(r.slot,
 		coalesce((select d.time_zone from jobrun.job_definitions d where d.id = r.definition_id), 'UTC'), true), ' ', 'T') end as slot_local
 from jobrun.job_runs r

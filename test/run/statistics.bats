@@ -77,6 +77,25 @@ reads() {
 	q_is '500|500' 'select (select count(*) from jobrun.job_runs_archive), (select count(*) from jobrun.job_attempts_archive)'
 }
 
+@test "sums of the runs that ended lately read no others, whatever statistics say" {
+	q "update jobrun.job_runs set finished_at = now() - interval '20 days' + id * interval '1 ms', started_at = now() - interval '20 days'
+			where status = 'dead' and id > 12" \
+		"update jobrun.job_attempts set finished_at = now() - interval '20 days' where run_id > 12" \
+		"insert into jobrun.job_runs (job_type, status, run_at, started_at, finished_at, attempts, claim_seq, idempotency_key)
+			select 'sums', 'succeeded', now(), now(), now(), 1, 1, nullif('k' || i % 12, 'k0') from generate_series(0, 11) i" \
+		"insert into jobrun.job_runs (job_type, status, finished_at) select 'sums', 'cancelled', now() from generate_series(1, 12)" \
+		"update jobrun.job_runs set finished_at = date_trunc('hour', now()) - interval '150 minutes'
+			where job_type = 'sums' or id <= 12" \
+		"update jobrun.job_attempts a set finished_at = r.finished_at from jobrun.job_runs r where r.id = a.run_id and r.id <= 12" \
+		"update jobrun.settings set stats_until = date_trunc('hour', now() - interval '5 hours')"
+	reads 400 stats --since 6h
+	assert_line --regexp '^sums +12 '
+	reads 400 prune -n
+	assert_line --regexp '^hours summed +1 '
+	q "select jobrun.sum_hours(10)"
+	q_is 'cancelled|12 dead|12 succeeded|12' "select string_agg(format('%s|%s', outcome, n), ' ' order by outcome) from jobrun.job_stats"
+}
+
 @test "retry and cancel find their runs by id, whatever statistics say" {
 	reads 100 retry 11 12 13
 	# Two that a newer run of their key supersedes.
