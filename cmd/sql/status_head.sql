@@ -1,6 +1,6 @@
 -- status_head: version of the server, version of the schema, age in ms and host of the runner seen last, running runs,
 -- lingering runners (run --for), document, name of the database, ended_is_capped: has more succeeded since the last hour that was summed
--- than type_counts() looks at? $1 how far runs are counted (null: all).
+-- than type_counts() looks at? $1 how far runs are counted (null: all). The index of all that ended is asked first: mostly it holds less.
 select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, d.lingering, row_to_json(d)::text, d.name,
 	d.ended_is_capped
 from (
@@ -11,6 +11,8 @@ from (
 		(select count(*) from jobrun.job_runs r where r.status = 'running') as running,
 		(select count(*) from jobrun.job_runners n where n.lingers_until > now() and n.finished_at is null) as lingering,
 		$1::bigint is not null and exists (
+			select from jobrun.job_runs r where r.finished_at >= e.since order by r.finished_at desc offset 50000 limit 1)
+		and exists (
 			select from unnest('{succeeded,keyed}'::text[]) k(kind) cross join lateral (
 				select from jobrun.job_runs r where r.finished_at is not null and r.finished_at >= e.since and case
 					when r.status <> 'succeeded' then r.status

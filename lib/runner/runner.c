@@ -303,7 +303,8 @@ send_if_idle(struct jr_runner *runner)
 
 /*
  * Something has happened. If the connection is idle, a request is sent. One that was answered without the server (its
- * transaction was gone) leaves it idle; then there is another look.
+ * transaction was gone) leaves it idle; then there is another look. Claimed runs of batches start after that, with a
+ * connection or without.
  */
 static void
 on_idle(void *ctx)

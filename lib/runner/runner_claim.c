@@ -133,39 +133,32 @@ begun_at(const struct jr_runner *runner, const PGresult *result, size_t index, i
 }
 
 /*
- * What comes without a permit (adoption may find more than one claim's runs) is given back, not started. The shared
- * permit is held open meanwhile, since a run that is not started leaves it at once. The cursor (NULL: there is none) is
- * moved behind the last run.
+ * What comes without a permit (adoption may find more than one claim's runs) is given back, not started. The cursor
+ * (NULL: there is none) is moved behind the last run.
  */
 static void
 take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor, bool adopted)
 {
 	size_t rows = jr_queue_count_runs(result), ahead_from = adopted ? rows : runner->claim.choice.wanted;
 	const struct jr_handler *batched = NULL;
-	struct jr_permit *shared = NULL, *open = NULL;
+	struct jr_permit *shared = NULL;
 
 	runner->counts.claimed += (int64_t)rows;
 	for (size_t i = 0; i < rows; i++) {
 		struct jr_run *run = jr_queue_read_run(result, i, cursor);
+		int64_t begun_ms = begun_at(runner, result, i, sent_ms, adopted);
 		struct jr_permit *permit;
-		void (*take)(struct jr_runner *, struct jr_run *, int64_t, struct jr_permit *);
 
 		if (i >= ahead_from) {
-			jr_start_take_ahead(runner, run, begun_at(runner, result, i, sent_ms, adopted));
+			jr_start_take_ahead(runner, run, begun_ms);
 			continue;
 		}
 		permit = jr_permit_find(runner, run, &batched, &shared);
-		if (shared != NULL && shared != open) {
-			if (open != NULL)
-				jr_permit_leave(runner, open);
-			open = shared;
-			jr_permit_share(open);
-		}
-		take = permit != NULL && permit == shared ? jr_start_take_batched : jr_start_take;
-		take(runner, run, begun_at(runner, result, i, sent_ms, adopted), permit);
+		if (permit != NULL && permit == shared)
+			jr_start_take_batched(runner, run, begun_ms, permit);
+		else
+			jr_start_take(runner, run, begun_ms, permit);
 	}
-	if (open != NULL)
-		jr_permit_leave(runner, open);
 	jr_scopes_give_back(runner);
 }
 

@@ -289,7 +289,6 @@ struct jr_permit *jr_permit_find(
     struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **batched, struct jr_permit **shared);
 struct jr_permit *jr_permit_take_spare(struct jr_runner *runner, enum jr_pool pool); /* none of the reserved ones */
 struct jr_permit *jr_permit_of_none(void);                                           /* for what takes no permit */
-void jr_permit_share(struct jr_permit *permit);
 void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
 
 /* --- runner_refused.c --- */

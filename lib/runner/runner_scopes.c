@@ -156,12 +156,6 @@ jr_permit_of_none(void)
 }
 
 void
-jr_permit_share(struct jr_permit *permit)
-{
-	permit->runs++;
-}
-
-void
 jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit)
 {
 	if (--permit->runs > 0)
@@ -183,7 +177,7 @@ jr_permit_find(
 	if (handler == NULL)
 		return NULL;
 	if (*shared != NULL && *batched == handler) {
-		jr_permit_share(*shared);
+		(*shared)->runs++;
 		return *shared;
 	}
 	permit = take_permit(runner, handler->kind->pool);

@@ -266,7 +266,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,read,run,admin}'::text[], '{need,run_status,in_place_of,next_slots,other_types}'::text[]),
 		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_lines,enqueue_definition,cancel,may_cancel,effect,effect_begin,effect_claim,'
 			'effect_done,effect_undo,effect_end,effect_look}'),
-		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,clock,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived,explain,kept_as,finished_runs,'
+		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,clock,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived,explain,'
 			'explain_definition,seen_runners,other_paused_types,other_queues,oldest_due,waiting_heads,waiting_commands,measures,stats,stats_of,bucket_of,'
 			'bucket_counts,below,follow,next_waiting,line_of,type_counts,late_counts,last_runner,seen_hosts,all_seen,explain_handler,rights,slots_ahead,lost_zone,'
 			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of,own_tables,ungranted,public_functions,lost_rights}'),

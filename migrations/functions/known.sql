@@ -26,7 +26,7 @@ end
 $fn$;
 
 -- other_paused_types, other_queues: has anything this job type, or this queue: a row of its own, an unfinished run or one of
--- the newest thousand of each kind that have finished, a definition, a runner? For a job type also: has a run of it ever been counted?
+-- the newest thousand that have finished, a definition, a runner? For a job type also: has a run of it ever been counted?
 create or replace function jobrun.other_paused_types(job_type text) returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_sort = off as $fn$
@@ -35,9 +35,7 @@ begin
 		or exists (select from jobrun.job_runs r where r.job_type = other_paused_types.job_type and r.status in ('queued', 'failed'))
 		or exists (select from jobrun.job_definitions d where d.job_type = other_paused_types.job_type)
 		or exists (select from jobrun.job_runners n where other_paused_types.job_type = any (n.job_types))
-		or exists (select from unnest('{succeeded,keyed,dead,cancelled}'::text[]) k(kind) cross join lateral (
-			select r.job_type from jobrun.job_runs r
-			where r.finished_at is not null and jobrun.kept_as(r.status, r.idempotency_key) = k.kind
+		or exists (select from (select r.job_type from jobrun.job_runs r where r.finished_at is not null
 			order by r.finished_at desc limit 1000) f where f.job_type = other_paused_types.job_type)
 		or exists (select from jobrun.job_totals t where t.job_type = other_paused_types.job_type)
 	then
@@ -60,9 +58,7 @@ begin
 		or exists (select from jobrun.job_runs r where r.queue = other_queues.queue and r.status = 'running')
 		or exists (select from jobrun.job_definitions d where d.queue = other_queues.queue)
 		or exists (select from jobrun.job_runners n where other_queues.queue = any (n.queues))
-		or exists (select from unnest('{succeeded,keyed,dead,cancelled}'::text[]) k(kind) cross join lateral (
-			select r.queue from jobrun.job_runs r
-			where r.finished_at is not null and jobrun.kept_as(r.status, r.idempotency_key) = k.kind
+		or exists (select from (select r.queue from jobrun.job_runs r where r.finished_at is not null
 			order by r.finished_at desc limit 1000) f where f.queue = other_queues.queue)
 		or exists (select from jobrun.job_runs r where r.queue = other_queues.queue and r.status in ('queued', 'failed'))
 	then

@@ -23,30 +23,6 @@ language sql immutable as $fn$
 		'2097152,4194304,8388608,16777216,33554432,67108864,134217728,268435456,536870912,1073741824,2147483648}'::bigint[]) + 1
 $fn$;
 
--- kept_as: the kind of a finished run: succeeded, keyed, dead or cancelled. Inlined, it is the first column of job_runs_kept, so a query
--- for one kind reads that index; whoever wants all kinds asks for one after the other. Which operators it means is said for callers
--- with any search_path.
-create or replace function jobrun.kept_as(status text, idempotency_key text) returns text
-language sql immutable as $fn$
-	select case
-		when status operator(pg_catalog.<>) 'succeeded' then status
-		when idempotency_key is null or idempotency_key operator(pg_catalog.~~) 'cli:%' then 'succeeded'
-		else 'keyed' end
-$fn$;
-
--- finished_runs: of the runs that ended at or after `since` and before `until`, what their sums need, which every reader may see.
--- Inlined, too, and written like kept_as.
-create or replace function jobrun.finished_runs(since timestamptz, until timestamptz)
-returns table (id bigint, claim_seq bigint, job_type text, queue text, status text, run_at timestamptz, started_at timestamptz,
-	finished_at timestamptz)
-language sql stable as $fn$
-	select f.* from pg_catalog.unnest('{succeeded,keyed,dead,cancelled}'::text[]) k(kind) cross join lateral (
-		select r.id, r.claim_seq, r.job_type, r.queue, r.status, r.run_at, r.started_at, r.finished_at from jobrun.job_runs r
-		where r.finished_at is not null and jobrun.kept_as(r.status, r.idempotency_key) operator(pg_catalog.=) k.kind
-			and r.finished_at operator(pg_catalog.>=) since and r.finished_at operator(pg_catalog.<) until
-		offset 0) f
-$fn$;
-
 -- stats_of: all runs and attempts that ended at or after `since` and before `until`, as rows of job_stats. job_stats
 -- plus stats_of() from stats_until on is everything.
 --  - A run counts once, together with the attempt that ended it, by its final status: succeeded, dead, cancelled.
@@ -62,7 +38,8 @@ set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off
 		select r.finished_at, r.job_type, r.queue, r.status as outcome, r.run_at,
 			case when r.status <> 'cancelled' or exists (select from jobrun.job_attempts a
 				where a.run_id = r.id and a.claim_seq = r.claim_seq and (a.finished_at = r.finished_at) is true) then r.started_at end as started_at
-		from jobrun.finished_runs(since, until) r
+		from jobrun.job_runs r
+		where r.finished_at >= since and r.finished_at < until
 		union all
 		select a.finished_at, r.job_type, r.queue, coalesce(a.run_status, a.outcome), a.due_at, a.started_at
 		from jobrun.job_attempts a cross join lateral ( -- "offset 0": rule 19 of lib/README.md
@@ -118,10 +95,7 @@ begin
 	end if;
 	v_until := v_settings.stats_until;
 	while v_until < v_end and v_hours < most loop
-		v_hour := date_trunc('hour', least(
-			(select min(f.finished_at) from unnest('{succeeded,keyed,dead,cancelled}'::text[]) k(kind) cross join lateral (
-				select r.finished_at from jobrun.job_runs r
-				where r.finished_at >= v_until and jobrun.kept_as(r.status, r.idempotency_key) = k.kind order by r.finished_at limit 1) f),
+		v_hour := date_trunc('hour', least((select min(r.finished_at) from jobrun.job_runs r where r.finished_at >= v_until),
 			(select min(a.finished_at) from jobrun.job_attempts a where a.finished_at >= v_until)));
 		if v_hour is null or v_hour >= v_end then
 			v_until := v_end;
@@ -186,7 +160,9 @@ begin
 		v_rule.table_name := 'job_runs';
 		v_rule.at_column := 'finished_at';
 		v_rule.before := least(v_rule.before, v_summed);
-		v_rule.condition := format('x.finished_at is not null and jobrun.kept_as(x.status, x.idempotency_key) = %L', kind);
+		-- as in job_runs_kept
+		v_rule.condition := format('x.finished_at is not null and (case when x.status <> ''succeeded'' then x.status '
+			'when x.idempotency_key is null or x.idempotency_key like ''cli:%%'' then ''succeeded'' else ''keyed'' end) = %L', kind);
 		-- The newest success of a unique key stays as long as an older run of the key has not succeeded: once the success is
 		-- removed, the older run could be started again.
 		if kind in ('succeeded', 'keyed') then
@@ -238,17 +214,17 @@ $fn$;
 create or replace function jobrun.count_prunable(kind text) returns bigint
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off as $fn$
 declare
-	v_rule  jobrun.prune_rule;
-	v_since timestamptz;
-	v_runs  text;
-	v_n     bigint;
+	v_rule jobrun.prune_rule;
+	v_runs text;
+	v_n    bigint;
 begin
 	if kind = 'hours' then
-		select s.stats_until into v_since from jobrun.settings s where s.only_row;
 		return (select count(distinct date_trunc('hour', e.at)) from (
-			select r.finished_at from jobrun.finished_runs(v_since, jobrun.hours_end()) r
+			select r.finished_at from jobrun.job_runs r
+			where r.finished_at >= (select s.stats_until from jobrun.settings s where s.only_row) and r.finished_at < jobrun.hours_end()
 			union all
-			select a.finished_at from jobrun.job_attempts a where a.finished_at >= v_since and a.finished_at < jobrun.hours_end()) e(at));
+			select a.finished_at from jobrun.job_attempts a
+			where a.finished_at >= (select s.stats_until from jobrun.settings s where s.only_row) and a.finished_at < jobrun.hours_end()) e(at));
 	elsif kind = 'months' then
 		return (select count(*) from jobrun.old_months());
 	end if;

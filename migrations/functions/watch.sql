@@ -217,8 +217,10 @@ begin
 	), ended as (      -- by job_runs_kept: what was cancelled is not read
 		select e.* from unnest('{succeeded,keyed}'::text[]) k(kind) cross join lateral (
 			select r.job_type, r.finished_at from jobrun.job_runs r
-			where r.finished_at is not null and r.finished_at >= greatest(v_until, now() - interval '24 hours')
-				and jobrun.kept_as(r.status, r.idempotency_key) = k.kind
+			where r.finished_at is not null and r.finished_at >= greatest(v_until, now() - interval '24 hours') and case
+				when r.status <> 'succeeded' then r.status
+				when r.idempotency_key is null or r.idempotency_key like 'cli:%' then 'succeeded'
+				else 'keyed' end = k.kind
 			order by r.finished_at desc limit case when v_most is not null then 50000 end) e
 	), counts as (
 		select l.job_type, least(f.queued, l.most) as queued, least(f.retrying, l.most) as retrying, 0::bigint as running, 0::bigint as dead,

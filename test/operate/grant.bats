@@ -1102,7 +1102,6 @@ objects() {
 		function explain_pauses: admin
 		function explain_verdict: admin
 		function fail_slots: admin
-		function finished_runs: read run admin
 		function fire: run admin
 		function fire_definition: admin
 		function fire_due: run admin
@@ -1131,7 +1130,6 @@ objects() {
 		function is_run: run admin
 		function is_whole: admin
 		function keep_or_replace: admin
-		function kept_as: read run admin
 		function kept_since: admin
 		function known_zone: admin
 		function last_local: admin
@@ -1392,7 +1390,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,by_hand,caller,claim_free,claim_turn,count_bits,finished_runs,highest_bit,is_enqueued,is_held_back,is_limited,is_name,is_run,kept_as,rate_left,runs_of,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,claim_free,claim_turn,count_bits,highest_bit,is_enqueued,is_held_back,is_limited,is_name,is_run,rate_left,runs_of,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace
