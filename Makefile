@@ -185,7 +185,7 @@ slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000
 	@SLOTS_POINTS=$${SLOTS_POINTS:-10000000} SLOTS_SECONDS=86400 SLOTS_SEED=$${SLOTS_SEED:-$$(date +%s)} BATS_TEST_TIMEOUT=86400 \
 		$(BATS) -f 'slow reference' test/schedule/engine.bats
 
-bench: all bench-programs   ## jobrun beside its floors and peers, half an hour; into build/bench; BENCH_FLAGS='--only exec,sql'
+bench: all bench-programs   ## jobrun beside its floors and peers, 15 to 30 minutes; into build/bench; BENCH_FLAGS='--only exec,sql'
 	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/run $(BENCH_FLAGS)
 
 month: all   ## a month of 10 million runs in 20 minutes: do the tables stay as they are? into build/bench; MONTH_FLAGS='--minutes 10'
