@@ -162,13 +162,13 @@ struct jr_start {
 
 /* Its part of struct jr_held. */
 struct jr_held_start {
-	struct jr_attempt *attempt; /* RUNNING */
-	int64_t begun_ms;           /* RUNNING: when its handler was started */
+	struct jr_attempt *attempt;               /* RUNNING */
+	int64_t begun_ms;                         /* RUNNING: when its handler was started */
 	struct jr_held *ready_next, **ready_prev; /* CLAIMED, of a batch; ready_prev NULL: it is not in the list */
-	struct jr_outcome outcome;  /* from ENDED on */
-	struct jr_timer offer;      /* from ENDED on: how long the outcome is offered */
-	bool lost;                  /* RUNNING, IN_DOUBT: the lease is lost, and nothing is written any more */
-	const char *why_lost;       /* to be reported when the handler has ended; NULL: it was */
+	struct jr_outcome outcome;                /* from ENDED on */
+	struct jr_timer offer;                    /* from ENDED on: how long the outcome is offered */
+	bool lost;            /* RUNNING, IN_DOUBT: the lease is lost, and nothing is written any more */
+	const char *why_lost; /* to be reported when the handler has ended; NULL: it was */
 };
 
 void jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const struct jr_err *err),
