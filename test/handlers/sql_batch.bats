@@ -572,6 +572,17 @@ all_finished() {
 	q_is 60 'select count(*) from done'
 }
 
+@test "when the runner's connection is cut behind the answer to a claim, the batch starts, and each run has one attempt" {
+	proxy after-claim 1
+	enqueue_many 120
+	jr run -d "$proxied" --lease 6s
+	assert_equal "$status" 0
+	assert_file_exist "$cut_file"
+	exact
+	q_is '120|1|1' 'select count(*), max(attempts), max(claim_seq) from jobrun.job_runs'
+	q_is 120 'select count(*) from done'
+}
+
 @test "when a batch's connection is cut while it works, all runs have failed and nothing is kept" {
 	sql_handler many <<-'sql'
 		with i as (insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r)
