@@ -178,7 +178,7 @@ void jr_start_finish(struct jr_held *held, enum jr_held_phase end); /* ACCEPTED 
 void jr_start_sweep(struct jr_runner *runner); /* what an impossible change has left behind is stopped and dropped */
 /* Takes a claimed run, as jr_held_add, and starts its handler or ends it. */
 void jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
-/* The same for a run of a batch, which starts at the next jr_start_ready: when what is to be sent has been sent. */
+/* The same for a run of a batch, but jr_start_ready starts it: on_idle calls that last. */
 void jr_start_take_batched(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
 void jr_start_ready(struct jr_runner *runner);
 void jr_start_take_ahead(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms); /* it waits for a permit */

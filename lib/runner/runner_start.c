@@ -6,8 +6,8 @@
  * margin, moved by each heartbeat. Once the outcome is known, a timer limits how long it is sent again: until one lease
  * after the lease ends, as known when the handler ended.
  *
- * To start the thousand runs of a batch takes the runner half a millisecond. They start after the next request has been
- * sent, so that the server does not wait for them.
+ * To start a batch of a thousand runs takes half a millisecond. It starts after the next request has been sent, so that
+ * the server works meanwhile.
  *
  * What must hold: a handler is started only inside its lease, and never beside an older handler of the same run in this
  * process. A run that is lost writes nothing: its handler is stopped. If the handler itself sent a COMMIT that was not
@@ -49,6 +49,7 @@ is_gone(const struct jr_held *held)
 	return jr_held_phase(held) == JR_HELD_GONE;
 }
 
+/* The timer is for the case that the connection is lost or busy: then no on_idle follows the answer. */
 static void
 put_ready(struct jr_held *held)
 {

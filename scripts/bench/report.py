@@ -87,6 +87,12 @@ def bound_text(row):
     return "%s %.2f &times;" % (sign, row["bound"])
 
 
+def ratio_text(row):
+    """With a third digit where two would look like a target that is met."""
+    text = "%.2f" % row["ratio"]
+    return "%.3f" % row["ratio"] if row["met"] is False and float(text) == row["bound"] else text
+
+
 def line(row, repeated):
     """A line of the table. Title and value stand once for all targets of a row."""
     cells = ["", ""] if repeated else [row["title"], ranged(row["value"], row["unit"])]
@@ -96,7 +102,7 @@ def line(row, repeated):
         beside, ratio = "%s: not measured" % row["against"], ""
     else:
         beside = "%s: %s" % (row["against"], ranged(row["against_value"], row["unit"]))
-        ratio = "%.2f" % row["ratio"] if row["ratio"] else ""
+        ratio = ratio_text(row) if row["ratio"] else ""
     return "| " + " | ".join([*cells, beside, ratio, bound_text(row), MARKS[row["met"]]]) + " |"
 
 

@@ -237,8 +237,9 @@ def statements(lab, options):
     if lab.peers:
         contenders.append(Contender("graphile-worker", "peer", worker))
     targets = [Target(0.5, "pgbench"), Target(1.0, "graphile-worker")]
-    notes = ["statements: jobrun with --sql-jobs %d was the fastest of 4, 10 and 24; pgbench and graphile-worker with as many at once" % jobs]
-    return Work("sql", contenders, [Row("%s statements, one by one" % count(n), "rate", "/s", targets)], notes=notes)
+    title = "%s statements, one by one" % count(n)
+    notes = ["%s: --sql-jobs %d was the fastest of 4, 10 and 24; pgbench and graphile-worker have as many connections" % (title, jobs)]
+    return Work("sql", contenders, [Row(title, "rate", "/s", targets)], notes=notes)
 
 
 def best_jobs(lab, options, job_type, n, choices):
@@ -294,8 +295,9 @@ def drains(lab, options, name, n):
     if options.pgmq:
         contenders.append(Contender("PGMQ, archive", "peer", pgmq))
     targets = [Target(0.75, "C, a lease a row"), Target(1.4, "graphile-worker"), Target(1.4, "pg-boss")]
+    title = "%s statements that do nothing" % count(n)
     rows = [
-        Row("%s statements that do nothing, a thousand at once" % count(n), "rate", "/s", [*targets, Target(0, "PGMQ, archive")]),
+        Row(title + ", a thousand at once", "rate", "/s", [*targets, Target(0, "PGMQ, archive")]),
         Row("the same after ANALYZE", "rate", "/s", targets, who="jobrun, after ANALYZE"),
     ]
     if name == "drain-large":
@@ -305,9 +307,9 @@ def drains(lab, options, name, n):
             contenders.append(Contender(peer, "peer", lambda: worker(True)))
         rows.append(Row("the same while a session holds an old snapshot", "rate", "/s", [Target(1.6, peer)], who=held))
         rows.append(Row("its time", "seconds", "s", [Target(1.25, "jobrun")], who=held, higher=False))
-    notes = ["%s: --sql-jobs %d was the fastest of 1 to 4" % (name, jobs)]
+    notes = ["%s: --sql-jobs %d was the fastest of 1 to 4" % (title, jobs)]
     if name in VACUUMED:
-        notes.append("%s: autovacuum is on, once a second, and no other work has left a database" % name)
+        notes.append("%s: autovacuum comes once a second, and there is no other database for it" % title)
     return Work(name, contenders, rows, notes=notes)
 
 
