@@ -3,12 +3,12 @@
 
 -- claim_free: runs of queues without limits, for claim(): up to n runs behind this place in the order. While others claim, too, most
 -- of the first ones may be locked; then the same goes on behind them, with more at a time, up to a thousand runs.
--- ids: the runs that were taken. keyed: runs with a unique key, which are only locked. ends: nothing is due behind them. The place
--- is returned as it was before the last turn: if these were not enough, the rest of the claim begins there.
+-- tids: of the runs that were taken, see claim. keyed: runs with a unique key, which are only locked. ends: nothing is due
+-- behind them. priority, run_at, id: where the last turn began: if these were not enough, the rest of the claim begins there.
 create or replace function jobrun.claim_free(runner_id bigint, host text, locked_until timestamptz, n integer,
 	job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, paused bigint[],
-	out ids bigint[], out keyed bigint[], out ends boolean, out priority smallint, out run_at timestamptz, out id bigint)
+	out tids tid[], out keyed bigint[], out ends boolean, out priority smallint, out run_at timestamptz, out id bigint)
 language plpgsql volatile as $fn$
 #variable_conflict use_column
 declare
@@ -45,24 +45,24 @@ begin
 			where r.ctid = any (array(select p.tid from pick p))
 				and case when r.status in ('queued', 'failed') then r.run_at <= now() end    -- which no index can answer
 				and (paused = '{}' or r.definition_id is null or r.definition_id <> all (paused))
-			order by r.priority, r.run_at, r.id limit n - coalesce(cardinality(claim_free.ids), 0)
+			order by r.priority, r.run_at, r.id limit n - coalesce(cardinality(claim_free.tids), 0)
 			for no key update of r skip locked),
 		taken as (                         -- once all are locked: of two claims at a time one gets all, not each a part
 			update jobrun.job_runs r
 			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
 				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
 			where r.ctid = any (array(select got.tid from got where got.keyed is null))
-			returning r.id)
-		select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
+			returning r.ctid as tid)
+		select array(select taken.tid from taken) as tids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
 			(select count(*) from pick) as seen, l.*
 		into v_turn
 		from (select 1) always left join
 			(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
-		ids := nullif(ids || v_turn.ids, '{}');
+		tids := nullif(tids || v_turn.tids, '{}');
 		keyed := v_turn.keyed;
 		v_looked := v_looked + v_turn.seen;
 		ends := v_turn.seen < v_first;
-		exit when ends or keyed is not null or paused <> '{}' or cardinality(ids) >= n or v_looked >= 1000;
+		exit when ends or keyed is not null or paused <> '{}' or cardinality(tids) >= n or v_looked >= 1000;
 		v_priority := v_turn.priority;     -- others have locked some: go on behind these
 		v_run_at := v_turn.run_at;
 		v_id := v_turn.id;
@@ -78,13 +78,14 @@ $fn$;
 -- limited: queues with a limit, whose rows this transaction has locked; passed: runs that start_keyed() has left waiting.
 -- lock_first: what others may have locked is locked before it counts. by_key: runs with a lock key or a definition come from one key
 -- to the next, behind those of from_keys; is_last: if there are more than a thousand keys, it takes what it finds, or else nothing.
--- ids: the runs that were taken. keyed: runs with a unique key, which are only locked. seen: how many it looked at, and the place of the
--- last. missed: a run that counted could not be had. keys_left: the keys at which it stopped; null: there are no more.
+-- tids: of the runs that were taken, see claim. keyed: runs with a unique key, which are only locked. seen: how many it looked
+-- at; priority, run_at, id: of the last. missed: a run that counted could not be had. keys_left: the keys at which it stopped;
+-- null: there are no more.
 create or replace function jobrun.claim_turn(runner_id bigint, host text, locked_until timestamptz, n integer,
 	job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, batch integer, limited text[], paused bigint[], passed bigint[],
 	lock_first boolean, by_key boolean, from_keys jsonb, is_last boolean,
-	out ids bigint[], out keyed bigint[], out seen bigint, out priority smallint, out run_at timestamptz, out id bigint,
+	out tids tid[], out keyed bigint[], out seen bigint, out priority smallint, out run_at timestamptz, out id bigint,
 	out missed boolean, out keys_left jsonb)
 language plpgsql volatile as $fn$
 #variable_conflict use_column
@@ -188,7 +189,7 @@ begin
 		set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
 			attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
 		from got where r.ctid = got.tid and got.keyed is null
-		returning r.id, r.queue, (r.expires_at <= now()) is true as expired),
+		returning r.ctid as tid, r.id, r.queue, (r.expires_at <= now()) is true as expired),
 	rated as (                         -- count these starts in the window; this transaction has locked the queue's row
 		update jobrun.job_queues q
 		set rate_used = q.rate_limit - jobrun.rate_left(q) + t.n,
@@ -196,12 +197,12 @@ begin
 		from (select taken.queue, count(*) as n from taken where not taken.expired group by taken.queue) t
 		where q.name = t.queue and q.name = any (limited) and q.rate_limit is not null
 		returning q.name)
-	select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
+	select array(select taken.tid from taken) as tids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
 		(select count(*) from pick) as seen, l.*,
 		exists (select from fits f where f.counts and f.id not in (select taken.id from taken
 			union all select got.keyed from got where got.keyed is not null)) as missed,
 		(select jsonb_object_agg(w.nr, jsonb_build_array(w.key, w.definition)) from walk w where w.step = 1000) as keys_left
-	into ids, keyed, seen, priority, run_at, id, missed, keys_left
+	into tids, keyed, seen, priority, run_at, id, missed, keys_left
 	from (select 1) always left join
 		(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
 end

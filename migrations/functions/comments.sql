@@ -199,7 +199,8 @@ begin
 		('held_runs', 'cancelled', 'somebody had asked to cancel it'),
 		('held_runs', 'key', 'JOBRUN_KEY'),
 		('held_runs', 'started_ms', 'when it was claimed, Unix time in ms'),
-		('held_runs', 'slot_local', 'the slot in the zone of its definition')
+		('held_runs', 'slot_local', 'the slot in the zone of its definition'),
+		('held_runs', 'tid', 'ctid of the row in job_runs')
 	loop
 		for v_found in select c.relname from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = v_column
 			where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'p', 'v') and not c.relispartition and not a.attisdropped

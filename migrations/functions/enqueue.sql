@@ -326,14 +326,15 @@ begin
 end
 $fn$;
 
--- insert_many: insert a run for each payload, with what run_of_many has returned. Returns the ids in the same order. A plan for
--- these very payloads would have copies of the whole array in it: hence force_generic_plan, here and in enqueue_many and
--- enqueue_many_with.
-create or replace function jobrun.insert_many(run jobrun.job_runs, payloads jsonb[]) returns setof bigint
+-- insert_many: insert a run for each payload, with what run_of_many has returned. Returns the ids in the same order. They are drawn
+-- first: each row that RETURNING hands back costs more, and most callers only count. A plan for these very payloads would have
+-- copies of the whole array in it: hence force_generic_plan, here and in enqueue_many and enqueue_many_with.
+create or replace function jobrun.insert_many(run jobrun.job_runs, payloads jsonb[]) returns bigint[]
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
 #variable_conflict use_column
 declare
 	v_new   constant jobrun.job_runs := run;
+	v_ids   bigint[];
 	v_nr    bigint;
 	v_bytes integer;
 begin
@@ -351,16 +352,34 @@ begin
 	if getdatabaseencoding() <> 'UTF8' then         -- as new_run
 		perform convert_to(p.payload::text, 'UTF8') from (select unnest(payloads) as payload) p;
 	end if;
-	-- unnest in the select list hands on one payload after the other, in their order. Ids are drawn, and rows returned,
-	-- in the order in which they are inserted.
-	return query
-		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
-			backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
-		select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
-			v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
-			v_new.trace_context, v_new.created_by, v_new.is_counted
-		from (select unnest(payloads) as payload) p
-		returning r.id;
+	v_ids := array(select nextval('jobrun.job_runs_id_seq') from generate_series(1, cardinality(payloads)));
+	-- unnest in the select list hands on one after the other, in their order; the row that they have in common is unpacked once
+	insert into jobrun.job_runs as r (id, job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
+		backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
+	overriding system value
+	select p.id, c.job_type, coalesce(p.payload, c.payload), c.queue, c.priority, c.run_at, c.expires_at, c.max_attempts, c.timeout,
+		c.backoff_base, c.backoff_cap, c.concurrency_key, c.parent_id, c.trace_context, c.created_by, c.is_counted
+	from unnest(array[v_new]) c cross join (select unnest(v_ids) as id, unnest(payloads) as payload) p;
+	return v_ids;
+end
+$fn$;
+
+-- enqueue_many_with: enqueue_many with these options, which have no keys; their payload does not count.
+create or replace function jobrun.enqueue_many_with(job_type text, payloads jsonb[], o jobrun.run_options) returns bigint[]
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+declare
+	v_new jobrun.job_runs;
+	v_ids bigint[];
+begin
+	if o.on_conflict <> 'keep' then
+		perform jobrun.check_conflict(o.on_conflict, o.unique_key);
+	end if;
+	v_new := jobrun.run_of_many(job_type, coalesce(cardinality(payloads), 0), o);
+	v_ids := jobrun.insert_many(v_new, payloads);
+	if v_ids <> '{}' and v_new.run_at <= now() then
+		perform jobrun.call_runners(v_new.job_type || ' ' || v_new.priority || ' ' || v_new.queue);
+	end if;
+	return v_ids;
 end
 $fn$;
 
@@ -453,14 +472,8 @@ create or replace function jobrun.enqueue_many(
 	trace_context   text        default null)
 returns setof bigint
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
-declare
-	v_new jobrun.job_runs;
 begin
-	v_new := jobrun.run_of_many(job_type, coalesce(cardinality(payloads), 0), row(null, queue, priority, run_in, run_at, expires_in,
-		max_attempts, timeout, backoff_base, backoff_cap, null, null, null, concurrency_key, parent_id, trace_context)::jobrun.run_options);
-	return query select m.id from jobrun.insert_many(v_new, payloads) m(id);
-	if found and v_new.run_at <= now() then
-		perform jobrun.call_runners(v_new.job_type || ' ' || v_new.priority || ' ' || v_new.queue);
-	end if;
+	return query select unnest(jobrun.enqueue_many_with(job_type, payloads, row(null, queue, priority, run_in, run_at, expires_in,
+		max_attempts, timeout, backoff_base, backoff_cap, null, null, null, concurrency_key, parent_id, trace_context)::jobrun.run_options));
 end
 $fn$;

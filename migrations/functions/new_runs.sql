@@ -40,18 +40,6 @@ begin
 end
 $fn$;
 
--- enqueue_many_with: enqueue_many with these options, which have no keys; returns how many.
-create or replace function jobrun.enqueue_many_with(job_type text, payloads jsonb[], o jobrun.run_options) returns bigint
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
-begin
-	if o.on_conflict <> 'keep' then
-		perform jobrun.check_conflict(o.on_conflict, o.unique_key);
-	end if;
-	return (select count(*) from jobrun.enqueue_many(job_type, payloads, o.queue, o.priority, o.run_in, o.run_at, o.expires_in,
-		o.max_attempts, o.timeout, o.backoff_base, o.backoff_cap, o.concurrency_key, o.parent_id, o.trace_context));
-end
-$fn$;
-
 -- raise_in_line: raise an error again, with the number of the line in front; null: no single line is to blame. The server's hint for a
 -- date that does not exist is to change DateStyle, which is no use.
 create or replace function jobrun.raise_in_line(line bigint, code text, message text, hint text) returns void
@@ -103,12 +91,12 @@ begin
 			v_some := array_append(v_some, v_row.payload);
 			v_size := v_size + coalesce(pg_column_size(v_row.payload), 0);
 			if v_size > 4194304 or cardinality(v_some) = 5000 then
-				perform count(*) from jobrun.insert_many(v_new, v_some);
+				perform jobrun.insert_many(v_new, v_some);
 				v_some := null;
 				v_size := 0;
 			end if;
 		end loop;
-		perform count(*) from jobrun.insert_many(v_new, v_some);
+		perform jobrun.insert_many(v_new, v_some);
 		if v_new.run_at <= now() then
 			perform jobrun.call_runners(v_new.job_type || ' ' || v_new.priority || ' ' || v_new.queue);
 		end if;
@@ -199,8 +187,8 @@ begin
 	existed := 0;
 	if not per_run then
 		v_o := jobrun.read_options(options, null);
-		created := jobrun.enqueue_many_with(job_type, (select array_agg(convert_from(l.line, 'UTF8')::jsonb)
-			from (select unnest(lines) as line) l where l.line is not null), v_o);
+		created := cardinality(jobrun.enqueue_many_with(job_type, array(select convert_from(l.line, 'UTF8')::jsonb
+			from (select unnest(lines) as line) l where l.line is not null), v_o));
 		return;
 	end if;
 	select c.* into v_open from jobrun.open_runs() c;

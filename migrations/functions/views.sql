@@ -70,7 +70,8 @@ select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts,
 	r.runner_id,
 	(date_part('epoch', r.started_at) * 1000)::bigint   as started_ms,
 	case when r.slot is not null then replace(jobrun.slot_text(r.slot,
-		coalesce((select d.time_zone from jobrun.job_definitions d where d.id = r.definition_id), 'UTC'), true), ' ', 'T') end as slot_local
+		coalesce((select d.time_zone from jobrun.job_definitions d where d.id = r.definition_id), 'UTC'), true), ' ', 'T') end as slot_local,
+	r.ctid as tid
 from jobrun.job_runs r
 where r.locked_until is not null;
 

@@ -163,7 +163,7 @@ applied() {
 	jr_ok grant enqueue "$role"
 	dump >"$TMPDIR/dump"
 	q 'drop function jobrun.take_new_runs cascade' 'drop view jobrun.held_runs cascade' \
-		'drop function jobrun.settle_done(bigint[], bigint[], bigint, jsonb[])' 'drop function jobrun.enqueue_many'
+		'drop function jobrun.settle_done(bigint[], bigint[], bigint, jsonb[])' 'drop function jobrun.enqueue_many, jobrun.enqueue_many_with'
 	echo 1 >lines
 	jr enqueue work --batch lines
 	assert_one_line 78 "function jobrun.enqueue_many.* does not exist\\): type 'jobrun migrate'$"
