@@ -347,19 +347,24 @@ def serve(lab, delay):
 
 
 def bulk(lab, options):
-    """Many runs at once."""
+    """Many runs at once. Their payloads are there before: in a table, or in a file for those that read one."""
     n = 2000 if options.quick else 200000
     lines = lab.folder / "payloads"
     lines.write_text("".join('{"n": %d}\n' % i for i in range(n)))
 
     def psql(database, name):
         lab.settle(database)
-        settings = ["-v", "n=%d" % n, "-v", "job_type=noop", "-o", "/dev/null"]
+        settings = ["-v", "job_type=noop", "-o", "/dev/null"]
         return rate(lab.measure([*lab.psql(), *settings, "-f", name, lab.conninfo(database)]), n)
 
+    def payloads(template, kind):
+        database = lab.fresh(template)
+        lab.sql(database, (HERE / "sql" / "many_payloads.sql").read_text(), n=n, kind=kind)
+        return database
+
     def many():
-        database = lab.fresh(make_jobrun(lab))
-        took = psql(database, HERE / "sql" / "jobrun_fill.sql")
+        database = payloads(make_jobrun(lab), "jsonb")
+        took = psql(database, HERE / "sql" / "jobrun_many.sql")
         expect(lab, database, n, "select count(*) from jobrun.job_runs", "enqueue_many")
         return took
 
@@ -381,8 +386,8 @@ def bulk(lab, options):
         return took
 
     def add_jobs():
-        database = lab.fresh(peers.make_worker(lab))
-        took = psql(database, HERE / "sql" / "worker_fill.sql")
+        database = payloads(peers.make_worker(lab), "json")
+        took = psql(database, HERE / "sql" / "worker_many.sql")
         expect(lab, database, n, "select count(*) from graphile_worker.jobs", "add_jobs")
         return took
 
