@@ -301,7 +301,7 @@ enum run_column {
 	C_RUNNER_ID,
 	C_STARTED,
 	C_SLOT_LOCAL,
-	C_LEASE_LEFT /* adopt's only */
+	C_LEASE_LEFT /* of adopt; the others have tid there, which is not read */
 };
 static const struct jr_form_column run_columns[] = {
     [C_ID] = {"id", JR_COLUMN_INT, true, NULL},

@@ -270,7 +270,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			'explain_definition,seen_runners,other_paused_types,other_queues,oldest_due,waiting_heads,waiting_commands,measures,stats,stats_of,bucket_of,'
 			'bucket_counts,below,follow,next_waiting,line_of,type_counts,late_counts,last_runner,seen_hosts,all_seen,explain_handler,rights,slots_ahead,lost_zone,'
 			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of,own_tables,ungranted,public_functions,lost_rights}'),
-		('{run,admin}', '{may_claim,check_pauses,claim,claim_free,claim_turn,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
+		('{run,admin}', '{may_claim,check_pauses,moved_runs,claim,claim_free,claim_turn,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,fires_now,overlapping,exec_claim,limit_reason,spend_rate,prune_step,prune_again,check_copy,by_hand,is_enqueued,is_run,candidates,'
 			'settle_one,session_open,fire_due,is_held_back,held_back,limit_words,tell_unhandled}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)

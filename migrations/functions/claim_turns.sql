@@ -3,7 +3,7 @@
 
 -- claim_free: runs of queues without limits, for claim(): up to n runs behind this place in the order. While others claim, too, most
 -- of the first ones may be locked; then the same goes on behind them, with more at a time, up to a thousand runs.
--- tids: of the runs that were taken, see claim. keyed: runs with a unique key, which are only locked. ends: nothing is due
+-- tids: the ctids of the runs that were taken. keyed: runs with a unique key, which are only locked. ends: nothing is due
 -- behind them. priority, run_at, id: where the last turn began: if these were not enough, the rest of the claim begins there.
 create or replace function jobrun.claim_free(runner_id bigint, host text, locked_until timestamptz, n integer,
 	job_types text[], queues text[], priorities smallint[],
@@ -78,7 +78,7 @@ $fn$;
 -- limited: queues with a limit, whose rows this transaction has locked; passed: runs that start_keyed() has left waiting.
 -- lock_first: what others may have locked is locked before it counts. by_key: runs with a lock key or a definition come from one key
 -- to the next, behind those of from_keys; is_last: if there are more than a thousand keys, it takes what it finds, or else nothing.
--- tids: of the runs that were taken, see claim. keyed: runs with a unique key, which are only locked. seen: how many it looked
+-- tids: the ctids of the runs that were taken. keyed: runs with a unique key, which are only locked. seen: how many it looked
 -- at; priority, run_at, id: of the last. missed: a run that counted could not be had. keys_left: the keys at which it stopped;
 -- null: there are no more.
 create or replace function jobrun.claim_turn(runner_id bigint, host text, locked_until timestamptz, n integer,

@@ -327,7 +327,7 @@ end
 $fn$;
 
 -- insert_many: insert a run for each payload, with what run_of_many has returned. Returns the ids in the same order. They are drawn
--- first: each row that RETURNING hands back costs more, and most callers only count. A plan for these very payloads would have
+-- before the rows are inserted: to get them from RETURNING, row by row, takes longer. A plan for these very payloads would have
 -- copies of the whole array in it: hence force_generic_plan, here and in enqueue_many and enqueue_many_with.
 create or replace function jobrun.insert_many(run jobrun.job_runs, payloads jsonb[]) returns bigint[]
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
@@ -353,7 +353,7 @@ begin
 		perform convert_to(p.payload::text, 'UTF8') from (select unnest(payloads) as payload) p;
 	end if;
 	v_ids := array(select nextval('jobrun.job_runs_id_seq') from generate_series(1, cardinality(payloads)));
-	-- unnest in the select list hands on one after the other, in their order; the row that they have in common is unpacked once
+	-- unnest in the select list gives one id and one payload after the other, in their order; what all have in common is unpacked once
 	insert into jobrun.job_runs as r (id, job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
 		backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
 	overriding system value

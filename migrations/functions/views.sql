@@ -54,6 +54,7 @@ where r.status = 'succeeded'
 -- held_runs: running rows as a runner gets them. claim(), claim_job(), exec_claim() and adopt.sql all return these
 -- columns, in this order, and rows without an id for queues and runs that they left out. expired: it had expired when
 -- it was claimed. runner_id is the runner that claimed it, started_ms when the claim began by the database's clock.
+-- tid, the ctid of the row, is for claim() alone; it stays the last column, and adopt.sql leaves it out.
 create or replace view jobrun.held_runs as
 select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases,
 	(extract(epoch from r.timeout) * 1000)::bigint      as timeout_ms,

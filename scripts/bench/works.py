@@ -347,7 +347,7 @@ def serve(lab, delay):
 
 
 def bulk(lab, options):
-    """Many runs at once. Their payloads are there before: in a table, or in a file for those that read one."""
+    """Many runs at once. Their payloads are there before, as text: in a table, or in a file for those that read one."""
     n = 2000 if options.quick else 200000
     lines = lab.folder / "payloads"
     lines.write_text("".join('{"n": %d}\n' % i for i in range(n)))
@@ -357,13 +357,13 @@ def bulk(lab, options):
         settings = ["-v", "job_type=noop", "-o", "/dev/null"]
         return rate(lab.measure([*lab.psql(), *settings, "-f", name, lab.conninfo(database)]), n)
 
-    def payloads(template, kind):
+    def payloads(template):
         database = lab.fresh(template)
-        lab.sql(database, (HERE / "sql" / "many_payloads.sql").read_text(), n=n, kind=kind)
+        lab.sql(database, (HERE / "sql" / "many_payloads.sql").read_text(), n=n)
         return database
 
     def many():
-        database = payloads(make_jobrun(lab), "jsonb")
+        database = payloads(make_jobrun(lab))
         took = psql(database, HERE / "sql" / "jobrun_many.sql")
         expect(lab, database, n, "select count(*) from jobrun.job_runs", "enqueue_many")
         return took
@@ -385,9 +385,9 @@ def bulk(lab, options):
         expect(lab, database, n, "select count(*) from jobrun.job_runs", "copy")
         return took
 
-    def add_jobs():
-        database = payloads(peers.make_worker(lab), "json")
-        took = psql(database, HERE / "sql" / "worker_many.sql")
+    def add_jobs(name):
+        database = payloads(peers.make_worker(lab))
+        took = psql(database, HERE / "sql" / name)
         expect(lab, database, n, "select count(*) from graphile_worker.jobs", "add_jobs")
         return took
 
@@ -397,8 +397,9 @@ def bulk(lab, options):
         Contender("COPY into job_runs", "floor", copy),
     ]
     if lab.peers:
-        contenders.append(Contender("graphile-worker", "peer", add_jobs))
-    targets = [Target(0.8, "COPY into job_runs"), Target(1.1, "graphile-worker")]
+        contenders.append(Contender("graphile-worker", "peer", lambda: add_jobs("worker_many.sql")))
+        contenders.append(Contender("graphile-worker, row()", "peer", lambda: add_jobs("worker_rows.sql")))
+    targets = [Target(0.8, "COPY into job_runs"), Target(1.1, "graphile-worker"), Target(0, "graphile-worker, row()")]
     rows = [
         Row("enqueue %s runs, `enqueue_many`" % count(n), "rate", "/s", targets),
         Row("the same, `jobrun enqueue --batch`", "rate", "/s", targets, who="jobrun enqueue --batch"),

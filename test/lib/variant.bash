@@ -95,7 +95,7 @@ next() {
 		alter table jobrun.job_runs add column colour text;
 		alter table jobrun.job_runs_archive add column colour text;
 	sql
-	sed -i 's/ as tid$/&,\n	r.colour/' "$migrations/functions/views.sql"
+	sed -i 's/ as slot_local,$/&\n	r.colour,/' "$migrations/functions/views.sql"
 	cat >>"$migrations/functions/settle.sql" <<-'sql'
 
 		create or replace function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[], colour text)

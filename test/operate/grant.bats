@@ -1157,6 +1157,7 @@ objects() {
 		function metrics_of_all: read run admin
 		function metrics_of_types: read run admin
 		function month_days: admin
+		function moved_runs: run admin
 		function measures: read run admin
 		function mend_of: admin
 		function need: enqueue read run admin

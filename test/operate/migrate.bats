@@ -546,7 +546,7 @@ connections() {
 	end_pooler
 }
 
-# held_runs has one more column than it knows, where it looks for the time that is left of the lease. So it takes the lease for over.
+# held_runs has one more column than it knows.
 @test "a runner that lost the answer to a claim before a later program's migrate came runs them or gives them back, so that each runs once" {
 	next "$TMPDIR/next"
 	jr_ok migrate

@@ -405,7 +405,7 @@ succeeded|5' 'select status, count(*) from jobrun.job_runs group by status order
 }
 
 # Each run gets two more entries there, when it is claimed and when it ends. There is room for them, even while a snapshot keeps all.
-@test "the primary key does not grow while runs are claimed and end, and no index looks for duplicates that cannot be" {
+@test "the primary key does not grow while runs are claimed and end, and no index with the id in it looks for duplicates" {
 	local before
 
 	[ "$(q "select current_setting('server_version_num')::integer >= 130000")" = t ] || skip 'PostgreSQL 12 keeps no duplicates together'

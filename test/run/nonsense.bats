@@ -227,3 +227,16 @@ settle_is() {
 	assert_one_line 70 '^jobrun: not on my watch \(P0001, PL/pgSQL function public\.mine\(\) line 1 at RAISE\)'
 	q_is queued 'select status from jobrun.job_runs'
 }
+
+@test "runs that a trigger of somebody's writes once more as they are claimed start like others" {
+	q "create function public.mine() returns trigger language plpgsql as \$fn\$ begin
+			update jobrun.job_runs set progress = '1' where id = new.id;
+			return null;
+		end \$fn\$" \
+		"create trigger mine after update on jobrun.job_runs for each row when (old.status = 'queued' and new.status = 'running'
+			and new.payload <> '1') execute function public.mine()" \
+		"select count(*) from jobrun.enqueue_many('work', array['1', '2', '3', '4', '5']::jsonb[])" \
+		"select jobrun.enqueue('work', unique_key => 'k')"
+	jr_ok run -j 3
+	q_is '6|1' "select count(*), max(claim_seq) from jobrun.job_runs where status = 'succeeded'"
+}
