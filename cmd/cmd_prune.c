@@ -150,7 +150,7 @@ prune_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 		return (int)err->code;
 	p.started_ms = p.shown_ms = jr_clock_now_ms();
 	p.shows = jr_print_is_terminal(stderr);
-	jr_prune_init(&p.prune, p.opts->dry_run);
+	jr_prune_init(&p.prune, p.opts->dry_run ? JR_PRUNE_DRY_RUN : JR_PRUNE_ALL);
 	ok = prune_all(&p, err);
 	end_progress(&p);
 	ok = ok ? tell(&p, err) : fail_after(&p, err);

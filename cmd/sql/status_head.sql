@@ -13,11 +13,10 @@ from (
 		$1::bigint is not null and exists (
 			select from jobrun.job_runs r where r.finished_at >= e.since order by r.finished_at desc offset 50000 limit 1)
 		and exists (
-			select from unnest('{succeeded,keyed}'::text[]) k(kind) cross join lateral (
-				select from jobrun.job_runs r where r.finished_at is not null and r.finished_at >= e.since and case
-					when r.status <> 'succeeded' then r.status
-					when r.idempotency_key is null or r.idempotency_key like 'cli:%' then 'succeeded'
-					else 'keyed' end = k.kind
-				order by r.finished_at desc offset 50000 limit 1) f) as ended_is_capped
+			select from jobrun.job_runs r where r.finished_at is not null and r.finished_at >= e.since and case
+				when r.status <> 'succeeded' then r.status
+				when r.idempotency_key is null or r.idempotency_key like 'cli:%' then 'succeeded'
+				else 'keyed' end >= 'keyed'
+			order by r.finished_at desc offset 50000 limit 1) as ended_is_capped
 	from (select greatest(s.stats_until, now() - interval '24 hours') as since from jobrun.settings s) e
 	left join jobrun.last_runner() l on true) d

@@ -203,7 +203,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	prune->behind_ms = jr_clock_now_ms() + (prune->until_ms - jr_clock_now_ms()) / 2;
 	prune->ended = owner->ended;
 	prune->ctx = owner->ctx;
-	jr_prune_init(&prune->prune, host->rehearsal);
+	jr_prune_init(&prune->prune, host->rehearsal ? JR_PRUNE_DRY_RUN : JR_PRUNE_GO_ON);
 	jr_timer_init(&prune->next, send_step, prune);
 	jr_timer_init(&prune->over, report_end, prune);
 	prune->pg = jr_pg_new(host->loop, host->conninfo, &events);

@@ -34,9 +34,9 @@ static const struct jr_form_column columns[] = {
 static const struct jr_form form = JR_FORM("prune", columns);
 
 void
-jr_prune_init(struct jr_prune *prune, bool dry_run)
+jr_prune_init(struct jr_prune *prune, const char *start)
 {
-	*prune = (struct jr_prune){.state = jr_xstrdup(dry_run ? "{\"dry_run\": true}" : "{}")};
+	*prune = (struct jr_prune){.state = jr_xstrdup(start)};
 }
 
 void

@@ -18,7 +18,12 @@ struct jr_prune {
 	char *line;    /* {"result": ...}; NULL before the first step */
 };
 
-void jr_prune_init(struct jr_prune *prune, bool dry_run);
+/* How it starts: look at all rows; go on where the last one that was started so has ended; only count. */
+#define JR_PRUNE_ALL "{}"
+#define JR_PRUNE_GO_ON "{\"go_on\": true}"
+#define JR_PRUNE_DRY_RUN "{\"dry_run\": true}"
+
+void jr_prune_init(struct jr_prune *prune, const char *start);
 void jr_prune_release(struct jr_prune *prune);
 
 /* Take the result of a step. false: the result makes no sense, and *prune is unchanged. */

@@ -257,7 +257,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
 		('{admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.settings'
 			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
-			and a.attname <> all ('{only_row,install_id,stats_until,totals_until,claims_total,claim_ms_total,claims_locked_total,system_identifier,database_oid,unhandled_looked_at,unhandled_told}'::text[]))),
+			and a.attname <> all ('{only_row,install_id,stats_until,totals_until,pruned_until,claims_total,claim_ms_total,claims_locked_total,system_identifier,database_oid,unhandled_looked_at,unhandled_told}'::text[]))),
 		('{admin}', 'select on ' || jobrun.own_tables()),
 		('{admin}', (select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from signatures s))) r(kinds, what)
 	where rights.kind = any (r.kinds)

@@ -160,7 +160,7 @@ begin
 		v_rule.table_name := 'job_runs';
 		v_rule.at_column := 'finished_at';
 		v_rule.before := least(v_rule.before, v_summed);
-		-- as in job_runs_kept
+		-- as in job_runs_finished
 		v_rule.condition := format('x.finished_at is not null and (case when x.status <> ''succeeded'' then x.status '
 			'when x.idempotency_key is null or x.idempotency_key like ''cli:%%'' then ''succeeded'' else ''keyed'' end) = %L', kind);
 		-- The newest success of a unique key stays as long as an older run of the key has not succeeded: once the success is
@@ -279,24 +279,55 @@ begin
 end
 $fn$;
 
+-- prune_from: where housekeeping that goes on begins with a kind: at the end of the time of which it has removed all runs of that kind, as it
+-- has noted today. Once a day it begins at the oldest row, for what was locked, was committed late, or came by a restore.
+create or replace function jobrun.prune_from(kind text) returns timestamptz
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
+declare
+	v_until  constant timestamptz := (select (s.pruned_until ->> prune_from.kind)::timestamptz from jobrun.settings s where s.only_row);
+	v_before timestamptz;
+begin
+	if v_until is not null then
+		v_before := (jobrun.prune_rule(kind, false)).before;
+	end if;
+	return case when v_until between date_trunc('day', v_before) and v_before then v_until else '-infinity' end;
+end
+$fn$;
+
+-- note_pruned: note for prune_from() that no run of this kind is left that should have gone by now; not if somebody has locked
+-- the settings.
+create or replace function jobrun.note_pruned(kind text) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	perform from jobrun.settings s where s.only_row for no key update skip locked;
+	if found then
+		update jobrun.settings s
+		set pruned_until = s.pruned_until || jsonb_build_object(note_pruned.kind, (jobrun.prune_rule(note_pruned.kind, false)).before)
+		where s.only_row;
+	end if;
+end
+$fn$;
+
 -- prune_step: one step of housekeeping, in a transaction of its own: remove at most `most` rows of one kind, or sum one
 -- hour. Call it again with the object it returned until that says done. The object has counts (of each kind, so far),
--- done, and for the next step kind and after. Started with {"dry_run": true} it counts what would be removed and
--- changes nothing.
+-- done, and for the next step kind and after. Started with {"go_on": true} it begins where the last one that was started so has ended
+-- today (see prune_from); with {"dry_run": true} it counts what would be removed and changes nothing.
 create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
 declare
 	v_kinds constant text[] := jobrun.prune_kinds();
 	v_dry   constant boolean := coalesce((state ->> 'dry_run')::boolean, false);
+	v_go_on constant boolean := coalesce((state ->> 'go_on')::boolean, false) and not v_dry;
 	v_count jsonb := coalesce(state -> 'counts', '{}');
 	v_kind  text := coalesce(state ->> 'kind', v_kinds[1]);
-	v_after timestamptz := coalesce((state ->> 'after')::timestamptz, '-infinity');
+	v_after timestamptz := (state ->> 'after')::timestamptz;
 	v_n     bigint := 0;
 begin
 	if most is null or most < 1 then
 		raise exception 'most is %; at least 1', most using errcode = 'JR065';
 	end if;
 	while v_kind is not null and v_n = 0 loop
+		v_after := coalesce(v_after, case when v_go_on then jobrun.prune_from(v_kind) else '-infinity' end);
 		if v_dry then
 			v_n := jobrun.count_prunable(v_kind);
 			v_after := null;
@@ -314,11 +345,13 @@ begin
 		end if;
 		v_count := v_count || jsonb_build_object(v_kind, coalesce((v_count ->> v_kind)::bigint, 0) + v_n);
 		if v_after is null then
+			if v_go_on and v_kind in ('succeeded', 'keyed', 'cancelled', 'dead') then
+				perform jobrun.note_pruned(v_kind);
+			end if;
 			v_kind := v_kinds[array_position(v_kinds, v_kind) + 1];
-			v_after := '-infinity';
 		end if;
 	end loop;
-	return jsonb_build_object('counts', v_count, 'done', v_kind is null, 'dry_run', v_dry, 'kind', v_kind, 'after', v_after);
+	return jsonb_build_object('counts', v_count, 'done', v_kind is null, 'dry_run', v_dry, 'go_on', v_go_on, 'kind', v_kind, 'after', v_after);
 end
 $fn$;
 

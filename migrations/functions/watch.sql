@@ -183,9 +183,9 @@ $fn$;
 -- type_counts: of each job type (null: of all) what waits, runs, is dead, and has succeeded in 24 hours. Waiting runs of a type, and
 -- dead runs, are counted up to `most` (null: all); waiting_is_capped, dead_is_capped: there are more. Where several types have so
 -- many waiting, each is counted up to its share of 5,000, but at least 100, since to count takes a microsecond a run. What succeeded
--- in completed hours is known from job_stats; of what succeeded since then the newest 50,000 with an idempotency key and the newest
--- 50,000 without are looked at (cmd/sql/status_head.sql says if there are more). The last success of a type
--- that has had none for 24 hours is known from job_totals, which has few rows; job_stats would be read to its beginning for it.
+-- in completed hours is known from job_stats; of what succeeded since then the newest 50,000 are looked at
+-- (cmd/sql/status_head.sql says if there are more). The last success of a type that has had none for 24 hours is known from
+-- job_totals, which has few rows; job_stats would be read to its beginning for it.
 create or replace function jobrun.type_counts(job_types text[], most bigint)
 returns table (job_type text, queued bigint, retrying bigint, running bigint, dead bigint, succeeded_24h bigint,
 	waiting_is_capped boolean, dead_is_capped boolean,
@@ -214,14 +214,13 @@ begin
 			when count(*) filter (where b.is_long) over () = 1 then v_most
 			when v_most is not null then least(v_most, greatest(100, 5000 / count(*) filter (where b.is_long) over ())) end as most
 		from begun b
-	), ended as (      -- by job_runs_kept: what was cancelled is not read
-		select e.* from unnest('{succeeded,keyed}'::text[]) k(kind) cross join lateral (
-			select r.job_type, r.finished_at from jobrun.job_runs r
-			where r.finished_at is not null and r.finished_at >= greatest(v_until, now() - interval '24 hours') and case
-				when r.status <> 'succeeded' then r.status
-				when r.idempotency_key is null or r.idempotency_key like 'cli:%' then 'succeeded'
-				else 'keyed' end = k.kind
-			order by r.finished_at desc limit case when v_most is not null then 50000 end) e
+	), ended as (      -- by job_runs_finished: 'keyed' and 'succeeded' are its last kinds, and rows of the others are not read
+		select r.job_type, r.finished_at from jobrun.job_runs r
+		where r.finished_at is not null and r.finished_at >= greatest(v_until, now() - interval '24 hours') and case
+			when r.status <> 'succeeded' then r.status
+			when r.idempotency_key is null or r.idempotency_key like 'cli:%' then 'succeeded'
+			else 'keyed' end >= 'keyed'
+		order by r.finished_at desc limit case when v_most is not null then 50000 end
 	), counts as (
 		select l.job_type, least(f.queued, l.most) as queued, least(f.retrying, l.most) as retrying, 0::bigint as running, 0::bigint as dead,
 			0::bigint as succeeded, f.queued + f.retrying > l.most as waiting_is_capped, false as dead_is_capped,

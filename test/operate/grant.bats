@@ -1174,6 +1174,7 @@ objects() {
 		function next_slot: admin
 		function next_slots: enqueue read run admin
 		function next_waiting: read run admin
+		function note_pruned: admin
 		function nth_key: admin
 		function old_months: admin
 		function oldest_due: read run admin
@@ -1196,6 +1197,7 @@ objects() {
 		function pause_words: admin
 		function payload_mark: admin
 		function prune_again: run admin
+		function prune_from: admin
 		function prune_kinds: admin
 		function prune_rule: admin
 		function prune_some: admin

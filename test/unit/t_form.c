@@ -517,7 +517,7 @@ test_prune(void **state)
 		struct jr_prune prune;
 		struct jr_err err;
 
-		jr_prune_init(&prune, false);
+		jr_prune_init(&prune, JR_PRUNE_ALL);
 		assert_int_equal(jr_prune_take(&prune, result, &err), good);
 		assert_true(good || (jr_pg_is_nonsense(&err) && strstr(err.msg, column->name) != NULL));
 		jr_prune_release(&prune);
@@ -528,7 +528,7 @@ test_prune(void **state)
 		struct jr_prune prune;
 		struct jr_err err;
 
-		jr_prune_init(&prune, false);
+		jr_prune_init(&prune, JR_PRUNE_ALL);
 		assert_false(jr_prune_take(&prune, result, &err));
 		assert_string_equal(prune.state, "{}");
 		jr_prune_release(&prune);
