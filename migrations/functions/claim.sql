@@ -262,7 +262,7 @@ $fn$;
 --  4. Each combination gives its first due runs from two index ranges: free ones, and bound ones, which have a lock key or a
 --     definition. They are merged and cut to a few more than n.
 --  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running. While others claim, too, most of them
---     may be locked; then the same goes on behind them, with more at a time, up to a thousand runs (claim_free).
+--     may be locked: claim_free says how those are passed.
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3. When so many are left out
 --     that this claim would take long, it ends, and the next one goes on behind them, as in 7.

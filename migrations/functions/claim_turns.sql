@@ -2,7 +2,13 @@
 -- claim() alone calls them, and they run with its settings: setting them again would cost each claim of one run 2 % more.
 
 -- claim_free: runs of queues without limits, for claim(): up to n runs behind this place in the order. While others claim, too, most
--- of the first ones may be locked; then the same goes on behind them, with more at a time, up to a thousand runs.
+-- of the first ones may be locked.
+--  - A run is passed if its xmax is a transaction that has not ended: one that the snapshot names, or one of the thirty numbers after
+--    it. To try its lock takes longer, and waits for the page, which the other session writes. After 100 ms runs are tried all the same.
+--    A run whose lock would not exclude ours, as that of a foreign key, is passed, too. If several transactions share a lock, xmax is
+--    a number of another kind: by chance it may be that of a transaction, and then the run is passed as long as this one lasts.
+--  - If others have locked some of the rest, in a subtransaction or since the statement began, the same goes on behind them, with more
+--    at a time, up to a thousand runs.
 -- tids: the ctids of the runs that were taken. keyed: runs with a unique key, which are only locked. ends: nothing is due
 -- behind them. priority, run_at, id: where the last turn began: if these were not enough, the rest of the claim begins there.
 create or replace function jobrun.claim_free(runner_id bigint, host text, locked_until timestamptz, n integer,
@@ -15,6 +21,7 @@ declare
 	v_runner   constant bigint := runner_id;
 	v_host     constant text := host;
 	v_until    constant timestamptz := locked_until;
+	v_patience constant timestamptz := clock_timestamp() + interval '100 ms';     -- until then locked runs are passed
 	v_first    integer := n + least(n / 4, 50) + 4;     -- a few more than n: some may be locked, or of a paused definition
 	v_priority smallint := after_priority;
 	v_run_at   timestamptz := after_run_at;
@@ -37,6 +44,13 @@ begin
 				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = c.bound
 					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
+					and (r.xmax = '0'::xid or clock_timestamp() > v_patience or r.xmax <> all (array(
+						select (o.xid % 4294967296)::text::xid
+						from (select txid_current_snapshot() as taken) s cross join lateral (
+							select txid_snapshot_xip(s.taken)
+							union all
+							select generate_series(txid_snapshot_xmax(s.taken), txid_snapshot_xmax(s.taken) + 29)) o(xid)
+						where o.xid <> txid_current())))
 				order by r.run_at, r.id limit v_first) p
 			order by p.priority, p.run_at, p.id limit v_first),
 		got as materialized (              -- n of them, locked in order and checked again, since they may have changed

@@ -302,12 +302,11 @@ succeeded|5' 'select status, count(*) from jobrun.job_runs group by status order
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }
 
-@test "when four others have locked a hundred runs each, a claim of a hundred looks twice" {
-	needs_session # for auto_explain
-	q "insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 600)" \
-		"insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
-	hold "select from jobrun.job_runs r where r.id <= 400 for update"
-	plan=$(q 2>&1 <<-'sql'
+# picks LOCK: how often a claim of a hundred looks while another session has the first 400 runs locked by this statement; then what it got.
+picks() {
+	hold "$1"
+	q 'create table public.newer()' 'drop table public.newer' # a transaction that began after the lock, and has ended
+	q >plan 2>&1 <<-'sql'
 		load 'auto_explain';
 		set auto_explain.log_nested_statements = on;
 		set auto_explain.log_level = notice;
@@ -318,10 +317,26 @@ succeeded|5' 'select status, count(*) from jobrun.job_runs group by status order
 		from jobrun.claim(77, 'other', 100, '{work}', '{default}', '{100}', null, null, null, 60000, 1) c;
 		rollback;
 	sql
-	)
 	release_holds
-	assert_equal "$(grep '^claimed' <<<"$plan")" 'claimed 100 401 500'
-	assert_equal "$(grep -c 'CTE pick$' <<<"$plan")" 2
+	echo "$(grep -c 'CTE pick$' plan)" "$(grep '^claimed' plan)"
+}
+
+@test "when four others have locked a hundred runs each, a claim of a hundred passes them, or looks twice" {
+	local lock='select from jobrun.job_runs r where r.id <= 400 for update'
+	local claim="select string_agg(c.id::text, ' ' order by c.id) from jobrun.claim(77, 'other', 2, '{work}', '{default}', '{100}', null, null, null, 60000, 1) c"
+
+	needs_session # for auto_explain
+	q "insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 600)" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
+	assert_equal "$(picks "$lock")" '1 claimed 100 401 500'
+	# In a subtransaction, which no snapshot names, it has to try.
+	assert_equal "$(picks "savepoint s; $lock")" '2 claimed 100 401 500'
+	# Locks of the past count for nothing; the last one was rolled back.
+	q "begin; select id from jobrun.job_runs where id <= 200 for update; commit" >/dev/null
+	q_is t "select bool_and(xmax <> 0) from jobrun.job_runs where id <= 400"
+	q_is '1 2' "begin; $claim; rollback"
+	# Nor does a lock of the session that claims.
+	q_is '1 2' "begin; do \$\$ begin perform from jobrun.job_runs where id <= 10 for update; end \$\$; $claim; rollback"
 }
 
 @test "claim and claim_ahead read by their indexes alone, with whatever statistics their plans were made" {
