@@ -1,6 +1,6 @@
 -- status_head: version of the server, version of the schema, age in ms and host of the runner seen last, running runs,
 -- lingering runners (run --for), document, name of the database, ended_is_capped: has more succeeded since the last hour that was summed
--- than type_counts() looks at? $1 how far runs are counted (null: all). The index of all that ended is asked first: mostly it holds less.
+-- than type_counts() looks at? $1 how far runs are counted (null: all). All that ended is counted first, by the index alone: mostly it is less.
 select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, d.lingering, row_to_json(d)::text, d.name,
 	d.ended_is_capped
 from (

@@ -3,14 +3,14 @@
 
 -- claim_free: runs of queues without limits, for claim(): up to n runs behind this place in the order. While others claim, too, most
 -- of the first ones may be locked.
---  - A run is passed if its xmax is a transaction that has not ended: one that the snapshot names, or one of the thirty numbers after
---    it. To try its lock takes longer, and waits for the page, which the other session writes. After 100 ms runs are tried all the same.
---    A run whose lock would not exclude ours, as that of a foreign key, is passed, too. If several transactions share a lock, xmax is
---    a number of another kind: by chance it may be that of a transaction, and then the run is passed as long as this one lasts.
+--  - A run is passed if its xmax is a transaction that had not ended when the statement began: one that the snapshot names, or one of the
+--    thirty numbers after it. To try its lock takes longer, and waits for the page, which the other session writes. This is a guess: the
+--    lock may be one that does not exclude ours, as that of a foreign key, or be shared by several transactions, and then xmax is a number
+--    of another kind. So after 100 ms, or if it would find nothing, it tries the locks of all.
 --  - If others have locked some of the rest, in a subtransaction or since the statement began, the same goes on behind them, with more
 --    at a time, up to a thousand runs.
--- tids: the ctids of the runs that were taken. keyed: runs with a unique key, which are only locked. ends: nothing is due
--- behind them. priority, run_at, id: where the last turn began: if these were not enough, the rest of the claim begins there.
+-- tids: the ctids of the runs that were taken. keyed: runs with a unique key, which are only locked. ends: nothing that can be
+-- had is due behind them. priority, run_at, id: where the last turn began: if these were not enough, the rest of the claim begins there.
 create or replace function jobrun.claim_free(runner_id bigint, host text, locked_until timestamptz, n integer,
 	job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, paused bigint[],
@@ -21,7 +21,7 @@ declare
 	v_runner   constant bigint := runner_id;
 	v_host     constant text := host;
 	v_until    constant timestamptz := locked_until;
-	v_patience constant timestamptz := clock_timestamp() + interval '100 ms';     -- until then locked runs are passed
+	v_patience timestamptz := clock_timestamp() + interval '100 ms';     -- until then locked runs are passed
 	v_first    integer := n + least(n / 4, 50) + 4;     -- a few more than n: some may be locked, or of a paused definition
 	v_priority smallint := after_priority;
 	v_run_at   timestamptz := after_run_at;
@@ -76,11 +76,18 @@ begin
 		keyed := v_turn.keyed;
 		v_looked := v_looked + v_turn.seen;
 		ends := v_turn.seen < v_first;
+		if ends and tids is null and keyed is null and isfinite(v_patience) then
+			v_patience := '-infinity';     -- it has found nothing: now it tries what it has passed
+			v_priority := after_priority;
+			v_run_at := after_run_at;
+			v_id := after_id;
+			continue;
+		end if;
 		exit when ends or keyed is not null or paused <> '{}' or cardinality(tids) >= n or v_looked >= 1000;
 		v_priority := v_turn.priority;     -- others have locked some: go on behind these
 		v_run_at := v_turn.run_at;
 		v_id := v_turn.id;
-		v_first := 4 * n + 50;             -- far enough to pass what four others have locked
+		v_first := 4 * n + 50;             -- far enough for what four others may have locked
 	end loop;
 	priority := v_priority;
 	run_at := v_run_at;

@@ -241,25 +241,30 @@ end
 $fn$;
 
 -- prune_some: remove, or archive, the first `most` rows of a kind, from `after` on: rows before that are removed already,
--- but their dead index entries may still be there and would be read again and again. Returns how many were removed, and
--- the next `after`, null if there are no more. Rows that others have locked are skipped: this never waits for a lock, so it can
--- be part of no deadlock.
-create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint)
+-- but their dead index entries may still be there and would be read again and again. Of runs it looks at those that ended within a
+-- day, since it passes the index entries of what is kept longer. Returns how many were removed, the next `after`, null if there are no
+-- more, and of runs how far it has come. Rows that others have locked are skipped: this never waits for a lock, so it can be part of no deadlock.
+create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint, out come_to timestamptz)
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 declare
 	v_rule constant jobrun.prune_rule := jobrun.prune_rule(kind, false);
+	v_end  timestamptz := v_rule.before;
 	v_rows tid[];
 begin
 	if kind = 'archived_outputs' then
 		select f.after, f.n into after, n from jobrun.forget_outputs(v_rule.before, most, after) f;
 		return;
 	end if;
+	if v_rule.runs then
+		v_end := least(v_end, (select min(r.finished_at) from jobrun.job_runs r
+			where r.finished_at >= after and r.finished_at > '-infinity') + interval '1 day');
+	end if;
 	execute format('select array_agg(p.tid), max(p.at) from (select x.ctid as tid, x.%1$I as at from jobrun.%2$I x
 			where x.%1$I >= $1 and x.%1$I < $2 and %3$s order by x.%1$I limit $3 for update skip locked) p',
 			v_rule.at_column, v_rule.table_name, v_rule.condition)
-		into v_rows, after using after, v_rule.before, most;
+		into v_rows, after using after, v_end, most;
 	if kind = 'outputs' then
 		update jobrun.job_attempts a set output = null where a.ctid = any (v_rows);
 		get diagnostics n = row_count;
@@ -274,44 +279,26 @@ begin
 		get diagnostics n = row_count;
 	end if;
 	if coalesce(cardinality(v_rows), 0) < most then
-		after := null;
+		after := case when v_end < v_rule.before then v_end end;
 	end if;
+	come_to := case when v_rule.runs then coalesce(after, v_rule.before) end;
 end
 $fn$;
 
--- prune_from: where housekeeping that goes on begins with a kind: at the end of the time of which it has removed all runs of that kind, as it
--- has noted today. Once a day it begins at the oldest row, for what was locked, was committed late, or came by a restore.
+-- prune_from: where to begin with a kind of runs: where the housekeeping of today (UTC) has come to, as it has noted. What ended before
+-- that was looked at, and has gone. But the first one of a day begins with the oldest run, for those that were locked, were kept for a
+-- unique key, were committed late, or came by a restore.
 create or replace function jobrun.prune_from(kind text) returns timestamptz
-language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
-declare
-	v_until  constant timestamptz := (select (s.pruned_until ->> prune_from.kind)::timestamptz from jobrun.settings s where s.only_row);
-	v_before timestamptz;
-begin
-	if v_until is not null then
-		v_before := (jobrun.prune_rule(kind, false)).before;
-	end if;
-	return case when v_until between date_trunc('day', v_before) and v_before then v_until else '-infinity' end;
-end
-$fn$;
-
--- note_pruned: note for prune_from() that no run of this kind is left that should have gone by now; not if somebody has locked
--- the settings.
-create or replace function jobrun.note_pruned(kind text) returns void
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
-begin
-	perform from jobrun.settings s where s.only_row for no key update skip locked;
-	if found then
-		update jobrun.settings s
-		set pruned_until = s.pruned_until || jsonb_build_object(note_pruned.kind, (jobrun.prune_rule(note_pruned.kind, false)).before)
-		where s.only_row;
-	end if;
-end
+language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
+	select coalesce((select least((s.pruned_until ->> prune_from.kind)::timestamptz, (jobrun.prune_rule(prune_from.kind, false)).before)
+		from jobrun.settings s
+		where s.only_row and (s.pruned_until ->> 'day')::date = current_date and s.pruned_until ? prune_from.kind), '-infinity')
 $fn$;
 
 -- prune_step: one step of housekeeping, in a transaction of its own: remove at most `most` rows of one kind, or sum one
 -- hour. Call it again with the object it returned until that says done. The object has counts (of each kind, so far),
--- done, and for the next step kind and after. Started with {"go_on": true} it begins where the last one that was started so has ended
--- today (see prune_from); with {"dry_run": true} it counts what would be removed and changes nothing.
+-- done, and for the next step kind and after. Started with {"go_on": true} it begins where those before it that were started so have come
+-- to (see prune_from), and notes how far it comes; with {"dry_run": true} it counts what would be removed and changes nothing.
 create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
 declare
@@ -322,11 +309,13 @@ declare
 	v_kind  text := coalesce(state ->> 'kind', v_kinds[1]);
 	v_after timestamptz := (state ->> 'after')::timestamptz;
 	v_n     bigint := 0;
+	v_to    timestamptz;
+	v_notes jsonb := '{}';
 begin
 	if most is null or most < 1 then
 		raise exception 'most is %; at least 1', most using errcode = 'JR065';
 	end if;
-	while v_kind is not null and v_n = 0 loop
+	loop
 		v_after := coalesce(v_after, case when v_go_on then jobrun.prune_from(v_kind) else '-infinity' end);
 		if v_dry then
 			v_n := jobrun.count_prunable(v_kind);
@@ -341,16 +330,24 @@ begin
 				v_after := case when v_n > 0 then '-infinity'::timestamptz end;
 			end if;
 		else
-			select p.after, p.n into v_after, v_n from jobrun.prune_some(v_kind, most, v_after) p;
+			select p.after, p.n, p.come_to into v_after, v_n, v_to from jobrun.prune_some(v_kind, most, v_after) p;
+			v_notes := v_notes || case when v_to is null then '{}' else jsonb_build_object(v_kind, v_to) end;
 		end if;
 		v_count := v_count || jsonb_build_object(v_kind, coalesce((v_count ->> v_kind)::bigint, 0) + v_n);
 		if v_after is null then
-			if v_go_on and v_kind in ('succeeded', 'keyed', 'cancelled', 'dead') then
-				perform jobrun.note_pruned(v_kind);
-			end if;
 			v_kind := v_kinds[array_position(v_kinds, v_kind) + 1];
 		end if;
+		exit when v_kind is null or v_n > 0 or v_after is not null;
 	end loop;
+	if v_go_on and v_notes <> '{}' then      -- last of all, so that nobody waits long for the row; not if somebody else has locked it
+		perform from jobrun.settings s where s.only_row for no key update skip locked;
+		if found then
+			v_notes := v_notes || jsonb_build_object('day', current_date);
+			update jobrun.settings s
+			set pruned_until = case when s.pruned_until -> 'day' = v_notes -> 'day' then s.pruned_until || v_notes else v_notes end
+			where s.only_row;
+		end if;
+	end if;
 	return jsonb_build_object('counts', v_count, 'done', v_kind is null, 'dry_run', v_dry, 'go_on', v_go_on, 'kind', v_kind, 'after', v_after);
 end
 $fn$;

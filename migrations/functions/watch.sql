@@ -266,7 +266,7 @@ $fn$;
 -- measures: what `jobrun check` judges, a row for each: its label, its value in seconds or as a number (null: there is none),
 -- whom the worst of it is about (null: nobody): of dead runs and expired leases the one that has more than half of them, else
 -- the first three. Of these job types (null: of all), but for runner_age, see last_runner().
--- Dead runs are read by the index of those that are kept, whatever else has finished in the hour.
+-- Dead runs are read by the index of dead runs, whatever else has finished in the hour.
 create or replace function jobrun.measures(job_types text[] default null)
 returns table (label text, value bigint, about text)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp

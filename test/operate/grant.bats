@@ -1174,7 +1174,6 @@ objects() {
 		function next_slot: admin
 		function next_slots: enqueue read run admin
 		function next_waiting: read run admin
-		function note_pruned: admin
 		function nth_key: admin
 		function old_months: admin
 		function oldest_due: read run admin

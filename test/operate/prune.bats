@@ -298,9 +298,9 @@ is_stepping() {
 	local kind statistics step first second
 
 	q "insert into jobrun.job_runs (job_type, status, finished_at, idempotency_key)
-		select 'work', 'cancelled', now() - interval '20 days', 'k' || i from generate_series(1, 20000) i" \
+		select 'work', 'cancelled', now() - interval '8 days 1 hour', 'k' || i from generate_series(1, 20000) i" \
 		"insert into jobrun.job_runs (job_type, status, started_at, finished_at, attempts, claim_seq, runner_id, locked_by, idempotency_key)
-		select 'work', 'succeeded', now(), now() - interval '20 days', 1, 1, 1, 'there', 'key' || i from generate_series(1, 20000) i" \
+		select 'work', 'succeeded', now(), now() - interval '8 days 1 hour', 1, 1, 1, 'there', 'key' || i from generate_series(1, 20000) i" \
 		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, finished_at)
 		select id, claim_seq, 1, 'succeeded', finished_at from jobrun.job_runs where status = 'succeeded'" \
 		"update jobrun.settings set keep_cancelled = '100 days'"
@@ -318,19 +318,24 @@ is_stepping() {
 	q_is 0 "select count(*) from jobrun.job_runs where status = 'succeeded' and idempotency_key is null"
 }
 
-@test "jobrun.prune goes on where it has ended before, without a look at what is kept longer; once a day it looks at everything" {
+# prune_hourly: housekeeping as runners do it.
+prune_hourly() {
+	housekeeping >/dev/null
+	jr_ok run
+}
+
+@test "jobrun.prune goes on where it has come to, without a look at what is kept longer; once a day it looks at everything" {
 	local step whole rest
 
 	stay_in hour
 	handler other <<<'exit 0'
 	q "insert into jobrun.job_runs (job_type, status, started_at, finished_at, attempts, claim_seq, runner_id, locked_by, idempotency_key)
-		select 'work', 'succeeded', now(), now() - interval '20 days' + i * interval '1 s', 1, 1, 1, 'there', 'key' || i from generate_series(1, 20000) i" \
+		select 'work', 'succeeded', now(), now() - interval '8 days' + i * interval '1 s', 1, 1, 1, 'there', 'key' || i from generate_series(1, 20000) i" \
 		"select old('succeeded', '8 days', 'cli:1')" >/dev/null
-	housekeeping >/dev/null
-	jr_ok run
+	prune_hourly
 	q_is 20000 "select count(*) from jobrun.job_runs where job_type = 'work'"
 	q_is 'cancelled 7|dead 90|keyed 30|succeeded 7' "select string_agg(e.key || ' ' || extract(day from now() - e.value::timestamptz), '|' order by e.key)
-		from jobrun.settings s, jsonb_each_text(s.pruned_until) e"
+		from jobrun.settings s, jsonb_each_text(s.pruned_until) e where e.key <> 'day'"
 	# From the oldest row on, and as it goes on; both after the session has read its catalogs.
 	step="explain (analyze, buffers, format json) select jobrun.prune_some('succeeded', 1000, least(jobrun.prune_from('succeeded'),"
 	read -r _ whole rest < <(q "$step '-infinity'))" "$step '-infinity'))" "$step 'infinity'))" |
@@ -338,22 +343,39 @@ is_stepping() {
 	[ "$((rest + 50))" -lt "$whole" ] || fail "$rest buffers instead of $whole"
 	# What comes before that later is not seen, until the next day, or if people prune.
 	q "select old('succeeded', '8 days', 'cli:2')" >/dev/null
-	housekeeping >/dev/null
-	jr_ok run
+	prune_hourly
 	q_is 1 "select count(*) from jobrun.job_runs where idempotency_key = 'cli:2'"
-	q "update jobrun.settings set pruned_until = jsonb_build_object('succeeded', (pruned_until ->> 'succeeded')::timestamptz - interval '1 day')"
-	housekeeping >/dev/null
-	jr_ok run
+	q "update jobrun.settings set pruned_until = pruned_until || '{\"day\": \"2001-01-01\"}'"
+	prune_hourly
 	q_is 0 "select count(*) from jobrun.job_runs where idempotency_key = 'cli:2'"
-	q "select old('succeeded', '8 days', 'cli:3')" >/dev/null
-	jr_ok prune
-	q_is 0 "select count(*) from jobrun.job_runs where idempotency_key = 'cli:3'"
-	# The clock was ahead, or runs are to be kept longer: the note is of no use.
-	q "update jobrun.settings set pruned_until = jsonb_build_object('succeeded', now())" "select old('succeeded', '8 days', 'cli:4')" >/dev/null
-	housekeeping >/dev/null
-	jr_ok run
+	q "select old('succeeded', '8 days', 'cli:3'), old('succeeded', '6 days', 'cli:4')" >/dev/null
+	jr_ok prune --json
+	assert_equal "$(counts)" '{"succeeded":1}'
+	# If runs are to be kept for less time, the rest of them goes now; if for more, they stay.
+	q "update jobrun.settings set keep_succeeded = '5 days'"
+	prune_hourly
 	q_is 0 "select count(*) from jobrun.job_runs where idempotency_key = 'cli:4'"
-	q_is t "select (pruned_until ->> 'succeeded')::timestamptz < now() - interval '7 days' from jobrun.settings"
+	q "update jobrun.settings set keep_succeeded = '9 days'" "select old('succeeded', '8 days', 'cli:5')" >/dev/null
+	prune_hourly
+	q_is 1 "select count(*) from jobrun.job_runs where idempotency_key = 'cli:5'"
+	q_is 9 "select extract(day from now() - (pruned_until ->> 'succeeded')::timestamptz) from jobrun.settings"
+}
+
+@test "a step of jobrun.prune looks at a day, notes how far it has come, and waits for nobody who has locked the settings" {
+	local expected state='{"go_on": true, "kind": "succeeded"}' note="(select extract(day from now() - (pruned_until ->> 'succeeded')::timestamptz) from jobrun.settings)"
+
+	stay_in hour
+	q "select old('succeeded', d * interval '1 day', 'key' || d) from unnest('{29,20,10}'::integer[]) d" "select old('succeeded', '9 days', 'cli:9')" >/dev/null
+	# Each begins where the one before has come to.
+	for expected in '28 0 28' '19 0 19' '9 0 9' '9 1 9'; do
+		assert_equal "$(q "select extract(day from now() - (s.s ->> 'after')::timestamptz) || ' ' || (s.s -> 'counts' ->> 'succeeded')
+			from (select jobrun.prune_step('$state', 1) as s offset 0) s" "select $note" | paste -sd ' ')" "$expected"
+	done
+	q 'update jobrun.settings set pruned_until = default'
+	hold 'select only_row from jobrun.settings for update'
+	q "set lock_timeout = '1 ms'" "select jobrun.prune_step('$state')" >/dev/null
+	release_holds
+	q_is '{}' 'select pruned_until from jobrun.settings'
 }
 
 # --- sums ---

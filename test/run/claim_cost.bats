@@ -170,7 +170,8 @@ claimed() {
 
 @test "when others have locked the first due runs, a claim takes as many of those after them" {
 	q "insert into jobrun.job_runs (job_type, payload) select 'work', to_jsonb(i) from generate_series(1, 200) i"
-	hold "select from jobrun.job_runs r where r.id <= 40 for update"
+	# In a subtransaction, so that it cannot pass them by their xmax.
+	hold "savepoint s; select from jobrun.job_runs r where r.id <= 40 for update"
 	assert_equal "$(claimed 3)" '41 42 43'
 	assert_equal "$(claimed 60 | wc -w)" 60
 	assert_equal "$(claimed 200 | wc -w)" 160
@@ -183,7 +184,7 @@ claimed() {
 	q "insert into jobrun.job_definitions (id, name, job_type, paused_until) overriding system value values (101, 'paused', 'work', 'infinity')" \
 		"insert into jobrun.job_runs (job_type, priority, payload) select 'work', 50, to_jsonb(i) from generate_series(1001, 1090) i" \
 		"update jobrun.job_runs set unique_key = id where id in (75, 245)" "update jobrun.job_runs set definition_id = 101 where id = 248"
-	hold "select from jobrun.job_runs r where r.id <= 60 or r.id between 201 and 240 or r.id between 250 and 258 for update"
+	hold "savepoint s; select from jobrun.job_runs r where r.id <= 60 or r.id between 201 and 240 or r.id between 250 and 258 for update"
 	assert_equal "$(q "select string_agg(payload::text, ' ' order by id) from jobrun.job_runs where id between 241 and 259")" \
 		"$(seq -s ' ' 1041 1059)"
 	assert_equal "$(claimed 12 '{work,work}' '{default,default}' '{50,100}')" "$(seq -s ' ' 1041 1047) 1049 1059 1060 1061 1062"
@@ -235,7 +236,8 @@ claimed() {
 	q "insert into jobrun.job_runs (job_type, run_at) select 'work', now() - interval '2 hours' from generate_series(1, 130000) i" \
 		"insert into jobrun.job_runs (job_type, run_at, priority) select 'work', now() - interval '1 hour', p
 			from unnest('{100,200}'::integer[]) p, generate_series(1, 10)"
-	hold "select from jobrun.job_runs r where r.run_at < now() - interval '90 minutes' for no key update"
+	hold "savepoint s; select from jobrun.job_runs r where r.run_at < now() - interval '90 minutes' for no key update"
+	q 'create table public.newer()' # so that it cannot pass them by their xmax
 	jr_ok run -n
 	assert_line --partial 'work'
 	JR_TIMEOUT=120 jr_ok run -j 10
@@ -302,10 +304,11 @@ succeeded|5' 'select status, count(*) from jobrun.job_runs group by status order
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }
 
-# picks LOCK: how often a claim of a hundred looks while another session has the first 400 runs locked by this statement; then what it got.
+# picks LOCK [NEWER]: how often a claim of a hundred looks while another session has runs locked by this statement, and has a transaction
+# that began after it ended; then what it got.
 picks() {
 	hold "$1"
-	q 'create table public.newer()' 'drop table public.newer' # a transaction that began after the lock, and has ended
+	[ -z "${2-}" ] || q 'create table public.newer()' 'drop table public.newer'
 	q >plan 2>&1 <<-'sql'
 		load 'auto_explain';
 		set auto_explain.log_nested_statements = on;
@@ -318,7 +321,7 @@ picks() {
 		rollback;
 	sql
 	release_holds
-	echo "$(grep -c 'CTE pick$' plan)" "$(grep '^claimed' plan)"
+	echo "$(grep -c 'CTE pick$' plan) $(grep '^claimed' plan)"
 }
 
 @test "when four others have locked a hundred runs each, a claim of a hundred passes them, or looks twice" {
@@ -329,8 +332,12 @@ picks() {
 	q "insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 600)" \
 		"insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
 	assert_equal "$(picks "$lock")" '1 claimed 100 401 500'
+	assert_equal "$(picks "$lock" newer)" '1 claimed 100 401 500'
 	# In a subtransaction, which no snapshot names, it has to try.
-	assert_equal "$(picks "savepoint s; $lock")" '2 claimed 100 401 500'
+	assert_equal "$(picks "savepoint s; $lock" newer)" '2 claimed 100 401 500'
+	# A lock that excludes no claim, as that of a foreign key, counts only while there are others.
+	assert_equal "$(picks 'select from jobrun.job_runs r where r.id <= 400 for key share')" '1 claimed 100 401 500'
+	assert_equal "$(picks 'select from jobrun.job_runs r for key share')" '2 claimed 100 1 100'
 	# Locks of the past count for nothing; the last one was rolled back.
 	q "begin; select id from jobrun.job_runs where id <= 200 for update; commit" >/dev/null
 	q_is t "select bool_and(xmax <> 0) from jobrun.job_runs where id <= 400"
