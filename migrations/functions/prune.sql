@@ -241,30 +241,39 @@ end
 $fn$;
 
 -- prune_some: remove, or archive, the first `most` rows of a kind, from `after` on: rows before that are removed already,
--- but their dead index entries may still be there and would be read again and again. Of runs it looks at those that ended within a
--- day, since it passes the index entries of what is kept longer. Returns how many were removed, the next `after`, null if there are no
--- more, and of runs how far it has come. Rows that others have locked are skipped: this never waits for a lock, so it can be part of no deadlock.
+-- but their dead index entries may still be there and would be read again and again. Among runs it passes the index entries of those that
+-- are kept longer, of which there may be any number: so it goes from day to day, and ends when this has taken 0.1 s. Returns how many
+-- were removed, the next `after`, null if there are no more, and of runs how far it has come. Rows that others have locked are skipped:
+-- this never waits for a lock, so it can be part of no deadlock.
 create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint, out come_to timestamptz)
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 declare
-	v_rule constant jobrun.prune_rule := jobrun.prune_rule(kind, false);
-	v_end  timestamptz := v_rule.before;
-	v_rows tid[];
+	v_rule   constant jobrun.prune_rule := jobrun.prune_rule(kind, false);
+	v_enough constant timestamptz := clock_timestamp() + interval '0.1 s';
+	v_end    timestamptz := v_rule.before;
+	v_rows   tid[] := '{}';
+	v_found  tid[];
+	v_last   timestamptz;
 begin
 	if kind = 'archived_outputs' then
 		select f.after, f.n into after, n from jobrun.forget_outputs(v_rule.before, most, after) f;
 		return;
 	end if;
-	if v_rule.runs then
-		v_end := least(v_end, (select min(r.finished_at) from jobrun.job_runs r
-			where r.finished_at >= after and r.finished_at > '-infinity') + interval '1 day');
-	end if;
-	execute format('select array_agg(p.tid), max(p.at) from (select x.ctid as tid, x.%1$I as at from jobrun.%2$I x
-			where x.%1$I >= $1 and x.%1$I < $2 and %3$s order by x.%1$I limit $3 for update skip locked) p',
-			v_rule.at_column, v_rule.table_name, v_rule.condition)
-		into v_rows, after using after, v_end, most;
+	loop
+		if v_rule.runs then
+			v_end := least(v_rule.before, (select min(r.finished_at) from jobrun.job_runs r
+				where r.finished_at >= after and r.finished_at > '-infinity') + interval '1 day');
+		end if;
+		execute format('select array_agg(p.tid), max(p.at) from (select x.ctid as tid, x.%1$I as at from jobrun.%2$I x
+				where x.%1$I >= $1 and x.%1$I < $2 and %3$s order by x.%1$I limit $3 for update skip locked) p',
+				v_rule.at_column, v_rule.table_name, v_rule.condition)
+			into v_found, v_last using after, v_end, most - cardinality(v_rows);
+		v_rows := v_rows || v_found;
+		after := case when cardinality(v_rows) >= most then v_last when v_end < v_rule.before then v_end end;
+		exit when after is null or cardinality(v_rows) >= most or clock_timestamp() > v_enough;
+	end loop;
 	if kind = 'outputs' then
 		update jobrun.job_attempts a set output = null where a.ctid = any (v_rows);
 		get diagnostics n = row_count;
@@ -277,9 +286,6 @@ begin
 	else
 		execute format('delete from jobrun.%I x where x.ctid = any ($1)', v_rule.table_name) using v_rows;
 		get diagnostics n = row_count;
-	end if;
-	if coalesce(cardinality(v_rows), 0) < most then
-		after := case when v_end < v_rule.before then v_end end;
 	end if;
 	come_to := case when v_rule.runs then coalesce(after, v_rule.before) end;
 end
