@@ -1,4 +1,4 @@
--- prune: one step of housekeeping. $1 state from the step before, at first how it starts. Returns the new state, is it done, rows
+-- prune: one step of housekeeping. $1 state from the step before, at first one of those in prune.h. Returns the new state, is it done, rows
 -- removed so far, the kind that comes next, a line with all of this as the result of a run, and how many hours were
 -- summed.
 select s.state::text as state, (s.state ->> 'done')::boolean as done,

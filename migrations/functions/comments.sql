@@ -167,7 +167,7 @@ begin
 		('settings', 'install_id', 'a name of this installation, part of JOBRUN_KEY'),
 		('settings', 'stats_until', 'what ended before is summed in job_stats'),
 		('settings', 'totals_until', 'what ended before is summed in job_totals and in the totals of claims'),
-		('settings', 'pruned_until', 'how far housekeeping has come with each kind of run on that day'),
+		('settings', 'pruned_until', 'how far housekeeping has come on that day with each kind of run'),
 		('settings', 'claims_total', 'claims of runners that had ended by then'),
 		('settings', 'claim_ms_total', 'how long these took, in ms'),
 		('settings', 'claims_locked_total', 'how many of these left out a queue that somebody else had locked'),

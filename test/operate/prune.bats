@@ -380,6 +380,20 @@ prune_hourly() {
 	q_is '{}' 'select pruned_until from jobrun.settings'
 }
 
+@test "a step that takes long to pass what is kept longer ends after a day of it, and the next one goes on there" {
+	local expected state='{"kind": "succeeded"}'
+
+	q "select old('succeeded', d * interval '1 day', 'key' || d) from unnest('{29,20,10}'::integer[]) d" "select old('succeeded', '8 days')" >/dev/null
+	# Each look at a row takes longer than a step may take.
+	q "create or replace function jobrun.prune_rule(kind text, as_summed boolean) returns jobrun.prune_rule language sql as \$\$
+		select row('job_runs', 'finished_at', 'case when pg_sleep(0.15) is not null then x.idempotency_key is null end', now() - interval '7 days', true)::jobrun.prune_rule \$\$"
+	for expected in '28|0' '19|0' '9|0'; do
+		state=$(q "select jobrun.prune_step('$state')")
+		q_is "$expected" "select extract(day from now() - (s ->> 'after')::timestamptz), s -> 'counts' ->> 'succeeded' from (select '$state'::jsonb) v(s)"
+	done
+	q_is 1 "select jobrun.prune_step('$state') -> 'counts' ->> 'succeeded'"
+}
+
 # --- sums ---
 
 @test "an hour is summed once, by type, queue and outcome, with times and buckets" {

@@ -304,8 +304,8 @@ succeeded|5' 'select status, count(*) from jobrun.job_runs group by status order
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }
 
-# picks LOCK [NEWER]: how often a claim of a hundred looks while another session has runs locked by this statement, and has a transaction
-# that began after it ended; then what it got.
+# picks LOCK [newer]: how often a claim of a hundred looks while another session has runs locked by this statement; then what it got. newer:
+# a transaction that began after the lock has ended.
 picks() {
 	hold "$1"
 	[ -z "${2-}" ] || q 'create table public.newer()' 'drop table public.newer'
@@ -338,7 +338,7 @@ picks() {
 	# A lock that excludes no claim, as that of a foreign key, counts only while there are others.
 	assert_equal "$(picks 'select from jobrun.job_runs r where r.id <= 400 for key share')" '1 claimed 100 401 500'
 	assert_equal "$(picks 'select from jobrun.job_runs r for key share')" '2 claimed 100 1 100'
-	# Locks of the past count for nothing; the last one was rolled back.
+	# Locks of the past count for nothing, of transactions that were committed or rolled back.
 	q "begin; select id from jobrun.job_runs where id <= 200 for update; commit" >/dev/null
 	q_is t "select bool_and(xmax <> 0) from jobrun.job_runs where id <= 400"
 	q_is '1 2' "begin; $claim; rollback"
