@@ -18,7 +18,10 @@ struct jr_prune {
 	char *line;    /* {"result": ...}; NULL before the first step */
 };
 
-/* The first state: begin with the oldest row; begin where the housekeeping of today has come to, and note how far this comes; only count. */
+/*
+ * The first state: begin with the oldest row; begin where the housekeeping of today has come to, and note how far this
+ * comes; only count.
+ */
 #define JR_PRUNE_ALL "{}"
 #define JR_PRUNE_GO_ON "{\"go_on\": true}"
 #define JR_PRUNE_DRY_RUN "{\"dry_run\": true}"
