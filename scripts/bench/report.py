@@ -120,6 +120,7 @@ def machine(facts):
         "%d cores (%s)" % (facts["cores"], facts["processor"]),
         "Linux " + facts["kernel"],
         "PostgreSQL " + facts["postgresql"],
+        "huge pages" if facts["huge_pages"] else "no huge pages",
         "fdatasync %d us" % facts["fdatasync_us"],
         *("%s %s" % item for item in facts["peers"].items()),
         facts["jobrun"],
