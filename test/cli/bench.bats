@@ -20,6 +20,7 @@ measures() {
 		assert_file_not_empty "out/results.$kind"
 	done
 	assert_regex "$table" '[|] tick, empty queue [|] [0-9.]+ ms [|] C, libpq: [0-9.]+ ms [|] '
+	assert_regex "$table" 'PostgreSQL [^,]+, (no )?huge pages, fdatasync [0-9]+ us'
 }
 
 # With the others it would take longer than a test may.
@@ -44,6 +45,22 @@ measures() {
 	PYTHONPATH=$TOP/scripts/bench run -0 python3 judge.py
 	assert_line --index 0 '[(1.0, True), (None, None), (2, False)]'
 	assert_line --index 1 '[False, False, False]'
+}
+
+# Whether a machine has any is its own affair, so this asks for memory that is like it.
+@test "make bench sees whether the server has its memory in huge pages" {
+	cat >maps.py <<-'python'
+		import importlib.machinery, importlib.util, os, pathlib, sys, types
+		loader = importlib.machinery.SourceFileLoader("run", sys.argv[1])
+		run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
+		loader.exec_module(run)
+		lab = types.SimpleNamespace(postmaster=os.getpid())
+		print(run.has_huge_pages(lab))
+		pathlib.Path.read_text = lambda path: "7f0000000000-7f0022c00000 rw-s 00000000 00:10 1033 /anon_hugepage (deleted)"
+		print(run.has_huge_pages(lab))
+	python
+	PYTHONPATH=$TOP/scripts/bench run -0 python3 maps.py "$TOP/scripts/bench/run"
+	assert_output $'False\nTrue'
 }
 
 @test "an unknown name for --only is refused, with the names there are" {
