@@ -47,25 +47,14 @@ measures() {
 	assert_line --index 1 '[False, False, False]'
 }
 
-# Whether a machine has any is its own affair, so this asks for memory that is like it.
-@test "make bench sees whether the server has its memory in huge pages" {
-	cat >maps.py <<-'python'
-		import importlib.machinery, importlib.util, os, pathlib, sys, types
-		loader = importlib.machinery.SourceFileLoader("run", sys.argv[1])
-		run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
-		loader.exec_module(run)
-		lab = types.SimpleNamespace(postmaster=os.getpid())
-		print(run.has_huge_pages(lab))
-		pathlib.Path.read_text = lambda path: "7f0000000000-7f0022c00000 rw-s 00000000 00:10 1033 /anon_hugepage (deleted)"
-		print(run.has_huge_pages(lab))
-	python
-	PYTHONPATH=$TOP/scripts/bench run -0 python3 maps.py "$TOP/scripts/bench/run"
-	assert_output $'False\nTrue'
-}
-
 @test "an unknown name for --only is refused, with the names there are" {
 	run -2 "$TOP/scripts/bench/run" --only tikc
 	assert_output --partial 'no such work: tikc; there are tick, exec'
+}
+
+@test "a file for --pgmq that is not there is refused at once" {
+	run -2 "$TOP/scripts/bench/run" --pgmq nowhere.sql
+	assert_output --partial 'no such file: nowhere.sql; it is pgmq-extension/sql/pgmq.sql'
 }
 
 @test "make month and make curves do their work, and the results are in three files each" {
